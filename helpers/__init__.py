@@ -1,0 +1,10 @@
+"""Shared helpers of the Relay workbook.
+
+Every notebook starts with ``use_tvm``, which decides which TVM this process imports.
+No module here imports ``tvm`` before that decision.
+"""
+
+from helpers.errors import WorkbookError
+from helpers.tvm_builds import use_tvm
+
+__all__ = ["WorkbookError", "use_tvm"]

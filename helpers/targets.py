@@ -1,0 +1,54 @@
+"""Targets and devices: the fixed teaching CPU, this machine's CPU, CUDA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from helpers.errors import WorkbookError
+from helpers.tvm_builds import chosen, host_triple
+
+TEACHING_CPU = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3"
+"""What lessons compile for: the same instructions, layouts and kernel names on every machine."""
+
+
+def host_cpu() -> str:
+    """A target with all that this machine's processor can do: for cells that measure time."""
+    import tvm
+
+    chosen()
+    cpu = tvm.get_global_func("tvm.codegen.llvm.GetHostCPUName", allow_missing=True)
+    name = str(cpu()) if cpu is not None else "x86-64-v3"
+    return f"llvm -mtriple={host_triple()} -mcpu={name}"
+
+
+def resolve(target: Any = None) -> Any:
+    """A ``tvm.target.Target`` from a name, a target string, a Target, or ``None``.
+
+    Names: ``"teaching"`` (the default), ``"host"``, ``"cuda"``; any other string is TVM's own
+    syntax. Raises :class:`WorkbookError` for a string TVM does not understand, and for ``"cuda"``
+    where this TVM or this machine has none.
+    """
+    import tvm
+
+    if isinstance(target, tvm.target.Target):
+        return target
+    text = {None: TEACHING_CPU, "teaching": TEACHING_CPU, "host": None}.get(target, target)
+    if text is None:
+        text = host_cpu()
+    if str(text).split()[:1] == ["cuda"] and "cuda" not in chosen().devices:
+        raise WorkbookError(
+            f"CUDA was asked for, and {chosen().package} finds no CUDA device here: "
+            'use target="teaching" or "host", or a TVM built with CUDA on a machine with a GPU.'
+        )
+    try:
+        return tvm.target.Target(text)
+    except Exception as error:
+        reason = str(error).strip().splitlines()[-1].strip()
+        raise WorkbookError(f"TVM does not understand the target {text!r}: {reason}") from error
+
+
+def device_for(target: Any) -> Any:
+    """The ``tvm.runtime.Device`` that code compiled for ``target`` runs on."""
+    import tvm
+
+    return tvm.device(resolve(target).kind.name.replace("llvm", "cpu"), 0)

@@ -1,0 +1,332 @@
+"""Which TVM: find it, check it, choose it, repair what this build does differently.
+
+Relay left Apache TVM in version 0.20. The workbook therefore installs two packages that are
+both called ``tvm``: today's ``apache-tvm`` (Relax) in the environment itself, and a build of
+TVM 0.16 that still has Relay in a directory beside it. One process can import only one of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import importlib.util
+import logging
+import os
+import platform
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import IO, Any
+
+from helpers.errors import WorkbookError
+
+ROOT = Path(__file__).resolve().parent.parent
+RELAY_DIR = ROOT / ".deps" / "relay"
+SUPPORTED_PYTHON = ((3, 10), (3, 12))
+# What `-mcpu=x86-64-v3`, the processor all teaching cells compile for, asks of the machine
+# (System V ABI for x86-64, micro-architecture levels).
+REQUIRED_CPU_FLAGS = ("avx2", "bmi1", "bmi2", "f16c", "fma", "movbe")
+
+
+@dataclass(frozen=True)
+class TvmBuild:
+    """The TVM this process has chosen."""
+
+    kind: str
+    version: str
+    package: str
+    devices: tuple[str, ...]
+
+    def __str__(self) -> str:
+        name = self.kind.capitalize()
+        return f"{name}: TVM {self.version} ({self.package}), devices: {', '.join(self.devices)}"
+
+
+_chosen: TvmBuild | None = None
+
+
+def use_tvm(kind: str = "relay", *, quiet: bool = False) -> TvmBuild:
+    """Choose the TVM that this process imports, and say in one line which one it is.
+
+    ``kind`` is ``"relay"`` (TVM 0.16, with Relay) or ``"relax"`` (today's TVM). Call it before
+    the first ``import tvm``; calling it again with the same kind changes nothing. A TVM of your
+    own that has Relay is used when it is the ``tvm`` on ``sys.path`` (through ``PYTHONPATH``, say).
+
+    Raises :class:`WorkbookError` with one sentence when the machine cannot run it, when the build
+    is not installed, or when the other TVM is already imported.
+    """
+    global _chosen
+    if kind not in ("relay", "relax"):
+        raise WorkbookError(f'use_tvm() takes "relay" or "relax", not {kind!r}.')
+    if _chosen is None or _chosen.kind != kind:
+        _check_not_imported(kind)
+        if "tvm" not in sys.modules:
+            check_machine()
+            _put_on_path(kind)
+        _chosen = _describe(kind)
+    if not quiet:
+        print(_chosen)
+    return _chosen
+
+
+def chosen() -> TvmBuild:
+    """The TVM chosen in this process; :class:`WorkbookError` when ``use_tvm`` was not called."""
+    if _chosen is None:
+        raise WorkbookError('No TVM is chosen yet: run use_tvm("relay") first.')
+    return _chosen
+
+
+def need_relay() -> None:
+    """Raise :class:`WorkbookError` unless this process has chosen the TVM with Relay."""
+    if chosen().kind != "relay":
+        raise WorkbookError(
+            "This needs Relay, and the kernel uses Relax: restart the kernel and "
+            'run use_tvm("relay") first.'
+        )
+
+
+def machine_problem() -> str | None:
+    """Why this machine cannot run the workbook, in one sentence; ``None`` when it can."""
+    low, high = SUPPORTED_PYTHON
+    if not low <= sys.version_info[:2] <= high:
+        here = ".".join(map(str, sys.version_info[:2]))
+        return (
+            f"The workbook runs on Python 3.10, 3.11 or 3.12, and this is Python {here}: "
+            "install one of the three and run `make lab` again."
+        )
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return (
+            f"The workbook needs Linux on an x86-64 processor, and this is {platform.system()} on "
+            f"{platform.machine()}: use a Linux x86-64 machine, virtual machine or container."
+        )
+    flags = cpu_flags()
+    missing = [flag for flag in REQUIRED_CPU_FLAGS if flag not in flags]
+    if flags and missing:
+        return (
+            f"This processor lacks {', '.join(missing)}, which the compiled lessons use "
+            "(x86-64-v3: Intel Haswell, AMD Excavator or newer): use a newer machine."
+        )
+    return None
+
+
+def check_machine() -> None:
+    """Raise :class:`WorkbookError` when :func:`machine_problem` finds one."""
+    problem = machine_problem()
+    if problem:
+        raise WorkbookError(problem)
+
+
+def cpu_flags() -> frozenset[str]:
+    """The processor's feature flags as Linux names them; empty where they cannot be read."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return frozenset()
+    found = re.search(r"^flags\s*:(.*)$", text, flags=re.M)
+    return frozenset(found.group(1).split()) if found else frozenset()
+
+
+def _has_relay(package: Path) -> bool:
+    return (package / "relay" / "__init__.py").is_file()
+
+
+def _tvm_on_path() -> Path | None:
+    spec = importlib.util.find_spec("tvm")
+    return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def _check_not_imported(kind: str) -> None:
+    module = sys.modules.get("tvm")
+    if module is None:
+        return
+    imported = "relay" if _has_relay(Path(str(module.__file__)).parent) else "relax"
+    if imported != kind:
+        raise WorkbookError(
+            f"This kernel already uses the TVM with {imported.capitalize()}; one process can import "
+            f'only one TVM. Restart the kernel and run use_tvm("{kind}") first.'
+        )
+
+
+def _put_on_path(kind: str) -> None:
+    found = _tvm_on_path()
+    if kind == "relax":
+        if found is None:
+            raise WorkbookError("apache-tvm is not installed here: run `make lab` once.")
+        if _has_relay(found):
+            raise WorkbookError(
+                f"The tvm on the path ({found}) has Relay, not Relax: take it off PYTHONPATH."
+            )
+        return
+    if found is not None and _has_relay(found):
+        return
+    if not _has_relay(RELAY_DIR / "tvm"):
+        raise WorkbookError("The Relay build is not installed here: run `make lab` once.")
+    sys.path.insert(0, str(RELAY_DIR))
+
+
+def _describe(kind: str) -> TvmBuild:
+    try:
+        import tvm
+    except (ImportError, OSError) as error:
+        raise WorkbookError(
+            f"The TVM with {kind.capitalize()} does not load ({error}): run `make clean lab` to "
+            "install it again."
+        ) from error
+    if kind == "relay":
+        _import_relay()
+        _repair_relay()
+    devices = ["cpu"]
+    with contextlib.suppress(Exception):
+        if tvm.cuda(0).exist:
+            devices.append("cuda")
+    return TvmBuild(kind, tvm.__version__, _package_of(Path(tvm.__file__).parent), tuple(devices))
+
+
+def _package_of(package: Path) -> str:
+    """``name version`` of the distribution that holds the imported ``tvm``."""
+    for distribution in importlib.metadata.distributions(path=[str(package.parent)]):
+        name = distribution.metadata["Name"]
+        if name in ("hhb-tvm", "apache-tvm"):
+            return f"{name} {distribution.version}"
+    return "your own build"
+
+
+def _import_relay() -> None:
+    try:
+        with native_log_quiet():
+            import tvm.relay
+            import tvm.relay.testing  # noqa: F401
+    except ImportError as error:
+        raise WorkbookError(
+            f"tvm.relay does not import ({error}): run `make clean lab` to install the workbook again."
+        ) from error
+
+
+# --- what the vendor's build of TVM 0.16 does differently, and upstream's behaviour restored -----
+
+
+def _repair_relay() -> None:
+    _restore_injective_schedules()
+    _make_plain_llvm_mean_the_host()
+    _silence_logs()
+
+
+def _restore_injective_schedules() -> None:
+    """Give five operators upstream's CPU schedule back.
+
+    This build schedules add, subtract, multiply, divide and reshape with a default schedule on
+    every target. A fused kernel then keeps a full buffer for each intermediate tensor, which is
+    the very thing fusion removes. Strategies look the schedule up when called, so replacing the
+    attribute is enough, if it is done before the first build.
+    """
+    from tvm import topi
+
+    for operator in ("add", "subtract", "multiply", "divide", "reshape"):
+        if hasattr(topi.generic, f"schedule_{operator}"):
+            setattr(topi.generic, f"schedule_{operator}", topi.x86.schedule_injective)
+
+
+def host_triple() -> str:
+    """The LLVM target triple of this machine."""
+    return f"{platform.machine()}-linux-gnu"
+
+
+def _make_plain_llvm_mean_the_host() -> None:
+    """Without ``-mtriple`` this build's LLVM compiles for riscv64; upstream's compiles for the host."""
+    import tvm
+    from tvm.target import Target
+
+    default = tvm.get_global_func("tvm.codegen.llvm.GetDefaultTargetTriple", allow_missing=True)
+    if default is None or str(default()).startswith(platform.machine()):
+        return
+    original = Target.__init__
+
+    def with_triple(target: Any) -> Any:
+        if isinstance(target, str) and re.match(r"\s*llvm(\s|$)", target):
+            if "-mtriple" not in target:
+                return f"{target.strip()} -mtriple={host_triple()}"
+        if isinstance(target, dict) and target.get("kind") == "llvm" and "mtriple" not in target:
+            return {**target, "mtriple": host_triple()}
+        return target
+
+    @wraps(original)
+    def patched(self: Any, target: Any, host: Any = None) -> None:
+        original(self, with_triple(target), with_triple(host))
+
+    Target.__init__ = patched
+
+
+def _silence_logs() -> None:
+    """Keep remarks about untuned schedules, which no lesson is about, out of the outputs."""
+    import tvm
+    from tvm import autotvm, relay
+    from tvm.ir import transform
+
+    autotvm.GLOBAL_SCOPE.silent = True
+    for name in ("autotvm", "te_compiler", "strategy", "topi", "Frontend"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    for owner, name in (
+        (relay, "build"),
+        (relay, "optimize"),
+        (relay.vm, "compile"),
+        (relay.backend.vm, "compile"),
+        (transform.Pass, "__call__"),
+        (relay.frontend, "from_onnx"),
+        (relay.frontend, "from_tflite"),
+        (relay.backend.interpreter.Executor, "evaluate"),
+    ):
+        setattr(owner, name, _quietly(getattr(owner, name)))
+    tvm.relay.build_module.build = relay.build
+
+
+def _quietly(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def quiet(*args: Any, **kwargs: Any) -> Any:
+        with native_log_quiet():
+            return function(*args, **kwargs)
+
+    return quiet
+
+
+_NATIVE_LOG = re.compile(r"^\[\d\d:\d\d:\d\d\] \S+:\d+: (Warning|Info|Debug)?:?.*$")
+_depth = 0
+
+
+@contextlib.contextmanager
+def native_log_quiet() -> Iterator[None]:
+    """Drop TVM's native log lines that reach standard error inside the block; keep all else.
+
+    TVM's C++ code has no level below which it is silent: it writes to file descriptor 2. The
+    descriptor is pointed at a file in memory for the block, then all but the log lines is passed on.
+    """
+    global _depth
+    if _depth:
+        yield
+        return
+    with tempfile.TemporaryFile() as caught:
+        sys.stderr.flush()
+        kept = os.dup(2)
+        os.dup2(caught.fileno(), 2)
+        _depth += 1
+        try:
+            yield
+        finally:
+            _depth -= 1
+            sys.stderr.flush()
+            os.dup2(kept, 2)
+            os.close(kept)
+            _pass_on(caught)
+
+
+def _pass_on(caught: IO[bytes]) -> None:
+    caught.seek(0)
+    text = caught.read().decode(errors="replace")
+    rest = "".join(
+        line for line in text.splitlines(True) if not _NATIVE_LOG.match(line.rstrip("\n"))
+    )
+    if rest.strip():
+        sys.stderr.write(rest)
