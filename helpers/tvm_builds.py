@@ -146,8 +146,8 @@ def _check_not_imported(kind: str) -> None:
     imported = "relay" if _has_relay(Path(str(module.__file__)).parent) else "relax"
     if imported != kind:
         raise WorkbookError(
-            f"This kernel already uses the TVM with {imported.capitalize()}; one process can import "
-            f'only one TVM. Restart the kernel and run use_tvm("{kind}") first.'
+            f"This kernel already uses the TVM with {imported.capitalize()}, and one process can "
+            f'import only one TVM: restart the kernel and run use_tvm("{kind}") first.'
         )
 
 
@@ -202,7 +202,7 @@ def _import_relay() -> None:
             import tvm.relay.testing  # noqa: F401
     except ImportError as error:
         raise WorkbookError(
-            f"tvm.relay does not import ({error}): run `make clean lab` to install the workbook again."
+            f"tvm.relay does not import ({error}): run `make clean lab` to install it again."
         ) from error
 
 
@@ -236,7 +236,7 @@ def host_triple() -> str:
 
 
 def _make_plain_llvm_mean_the_host() -> None:
-    """Without ``-mtriple`` this build's LLVM compiles for riscv64; upstream's compiles for the host."""
+    """Without ``-mtriple`` this build compiles for riscv64; upstream's compiles for the host."""
     import tvm
     from tvm.target import Target
 
@@ -246,9 +246,8 @@ def _make_plain_llvm_mean_the_host() -> None:
     original = Target.__init__
 
     def with_triple(target: Any) -> Any:
-        if isinstance(target, str) and re.match(r"\s*llvm(\s|$)", target):
-            if "-mtriple" not in target:
-                return f"{target.strip()} -mtriple={host_triple()}"
+        if isinstance(target, str) and re.match(r"\s*llvm(?!.*-mtriple)(\s|$)", target):
+            return f"{target.strip()} -mtriple={host_triple()}"
         if isinstance(target, dict) and target.get("kind") == "llvm" and "mtriple" not in target:
             return {**target, "mtriple": host_triple()}
         return target
@@ -301,7 +300,7 @@ def native_log_quiet() -> Iterator[None]:
     """Drop TVM's native log lines that reach standard error inside the block; keep all else.
 
     TVM's C++ code has no level below which it is silent: it writes to file descriptor 2. The
-    descriptor is pointed at a file in memory for the block, then all but the log lines is passed on.
+    descriptor is pointed at a temporary file for the block; then all but the log lines is passed on.
     """
     global _depth
     if _depth:
