@@ -1,0 +1,62 @@
+# The Relay workbook. `make` alone lists what there is to do.
+.DEFAULT_GOAL := help
+.PHONY: help lab test notebooks check-env clean-cache clean setup builds lock format bench
+.ONESHELL:
+SHELL := /bin/sh
+.SHELLFLAGS := -eu -c
+
+# Everything the tools write stays inside this folder.
+STATE := $(CURDIR)/.state
+export JUPYTER_CONFIG_DIR := $(STATE)/jupyter/config
+export JUPYTER_CONFIG_PATH := $(CURDIR)/setup/jupyter
+export JUPYTER_DATA_DIR := $(STATE)/jupyter/data
+export JUPYTER_RUNTIME_DIR := $(STATE)/jupyter/runtime
+export JUPYTERLAB_SETTINGS_DIR := $(STATE)/jupyter/settings
+export JUPYTERLAB_WORKSPACES_DIR := $(STATE)/jupyter/workspaces
+export JUPYTER_PREFER_ENV_PATH := 1
+export JUPYTER_PLATFORM_DIRS := 1
+export IPYTHONDIR := $(STATE)/ipython
+export MPLCONFIGDIR := $(STATE)/matplotlib
+export HYPOTHESIS_STORAGE_DIRECTORY := $(STATE)/hypothesis
+export RUFF_CACHE_DIR := $(STATE)/ruff
+export MYPY_CACHE_DIR := $(STATE)/mypy
+export PYTHONNOUSERSITE := 1
+PYTHONPATH ?=
+export PYTHONPATH
+PY := "$(CURDIR)/.venv/bin/python"
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
+
+setup:
+	@./setup/setup.sh
+
+lab: setup ## set up on first use, then open JupyterLab on the first lesson
+	@exec $(PY) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(LABFLAGS)
+
+test: setup ## set up, then run every check
+	@./tests/run_all "$(CURDIR)/.venv/bin/python"
+
+notebooks: setup ## build notebooks/ and labs/ from their sources
+	@$(PY) -m tools.build_notebooks $(PAGES)
+
+check-env: setup ## what is installed, which TVMs, which devices, what is wrong
+	@$(PY) -m helpers.check_env
+
+builds: ## for conda users: add the Relay build and the models to the active environment
+	@python setup/install.py --builds-only
+
+clean-cache: ## remove compiled models kept on disk
+	@rm -rf "$(STATE)/cache"
+
+clean: ## remove everything that was installed or kept; sources and your notebooks stay
+	@rm -rf "$(CURDIR)/.venv" "$(CURDIR)/.deps" "$(STATE)"
+
+format: setup ## format and lint the sources
+	@$(PY) -m ruff format . && $(PY) -m ruff check --fix .
+
+bench: setup ## the benchmarks behind the figures in bench/README.md
+	@for script in bench/*.py; do $(PY) -m "bench.$$(basename "$$script" .py)"; done
+
+lock: ## resolve requirements.in again into requirements.lock (needs uv)
+	@uv pip compile --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock requirements.in

@@ -1,0 +1,271 @@
+"""Install the workbook into its own folder: environment, Relay build, models.
+
+Run by ``setup.sh`` with the Python it found; uses the standard library only. Idempotent: a stamp,
+written last, says which locks and which Python the installation stands for. Without a matching
+stamp everything is made anew, so an interruption half-way leaves nothing to mend by hand.
+Nothing is written outside the checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from helpers.errors import WorkbookError  # noqa: E402
+from helpers.tvm_builds import check_machine  # noqa: E402
+
+VENV = ROOT / ".venv"
+DEPS = ROOT / ".deps"
+STAMP = DEPS / "installed.json"
+LOG = DEPS / "install.log"
+LOCKS = ("requirements.lock", "relay.lock", "models.lock")
+NEEDED_BYTES = 3_000_000_000
+"""1.3 GB installed, and room for the downloads until they are in place."""
+
+
+class Installer:
+    """One installation: how packages are fetched, and where what is happening is written."""
+
+    def __init__(self, uv: str | None, python: Path = VENV / "bin" / "python") -> None:
+        self.uv = uv
+        self.python = python
+        cache = DEPS / "cache"
+        self.env = {
+            **{k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")},
+            "UV_CACHE_DIR": str(cache / "uv"),
+            "PIP_CACHE_DIR": str(cache / "pip"),
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "PIP_NO_INPUT": "1",
+            "TMPDIR": str(DEPS / "tmp"),
+            "UV_PYTHON_DOWNLOADS": "never",
+        }
+
+    def environment(self) -> None:
+        """Make the virtual environment that everything else goes into."""
+        if self.uv:
+            self._run([self.uv, "venv", "--quiet", "--python", sys.executable, str(VENV)])
+            return
+        command = [sys.executable, "-m", "venv", str(VENV)]
+        # Debian's Python without its venv package has pip but no ensurepip.
+        if not _can_import("ensurepip"):
+            command.append("--without-pip")
+        self._run(command)
+
+    def locked(self, lock: str, target: Path | None = None) -> None:
+        """Install what ``lock`` pins, by hash: into the environment or, files only, ``target``."""
+        options = [
+            "--require-hashes",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "-r",
+            str(ROOT / lock),
+        ]
+        if target is not None:
+            # The files do not depend on the Python that runs them; the wheels' tags would say so.
+            options += ["--target", str(target), "--python-version", "3.10"]
+        if self.uv:
+            command = [self.uv, "pip", "install", "--python", str(self.python)]
+            self._run(command + options)
+            return
+        command = [sys.executable, "-m", "pip", "--python", str(self.python), "install"]
+        if str(self.python) == sys.executable or (VENV / "bin" / "pip").exists():
+            command = [str(self.python), "-m", "pip", "install"]
+        self._run([*command, "--no-compile", "--progress-bar", "off", *options])
+
+    def _run(self, command: list[str]) -> None:
+        with LOG.open("a", encoding="utf-8") as log:
+            log.write(f"$ {' '.join(command)}\n")
+            log.flush()
+            start = log.tell()
+            code = subprocess.run(
+                command, stdout=log, stderr=subprocess.STDOUT, env=self.env, cwd=ROOT, check=False
+            ).returncode
+        if code:
+            with LOG.open(encoding="utf-8", errors="replace") as log:
+                log.seek(start)
+                raise WorkbookError(explain(log.read(), code))
+
+
+def explain(output: str, code: int) -> str:
+    """Say in one sentence why an installer's run failed and what to do, from its ``output``."""
+    causes = (
+        (
+            r"hash(es)? (mismatch|do not match)|do not match the hashes|hash mismatch",
+            "A downloaded package does not have the checksum the workbook expects, so nothing was "
+            "installed from it: run make again, and if it happens again ask who runs your package "
+            "index or proxy.",
+        ),
+        (
+            r"No space left on device|Disk quota exceeded|os error 28|os error 122",
+            f"The disk is full: free about {NEEDED_BYTES / 1e9:.0f} GB where the workbook lies and "
+            "run make again.",
+        ),
+        (
+            r"Read-only file system|Permission denied|os error 13|os error 30",
+            "The workbook's folder cannot be written: copy it to a folder of yours and run make "
+            "there.",
+        ),
+        (
+            r"name resolution|dns error|Network is unreachable|Connection refused|timed out|"
+            r"ConnectTimeout|error sending request|Failed to fetch|ProxyError|NewConnectionError|"
+            r"Max retries exceeded|Could not connect|No route to host|Connection aborted",
+            "The package index cannot be reached: check the network (or the proxy, HTTPS_PROXY) "
+            "and run make again.",
+        ),
+        (
+            r"No matching distribution|no wheels? with a matching|has no wheels|not a supported "
+            r"wheel|Could not find a version|no version of",
+            "Your package index does not have a package the workbook needs, or not for this "
+            "machine: see .deps/install.log.",
+        ),
+    )
+    for pattern, sentence in causes:
+        if re.search(pattern, output, flags=re.I):
+            return sentence
+    if code < 0:
+        return f"The installation was stopped by signal {-code}: run make again."
+    return "The installation failed: .deps/install.log says how; run make again."
+
+
+def wanted_stamp() -> dict[str, str]:
+    """What an installation that needs nothing done looks like."""
+    digest = hashlib.sha256(b"".join((ROOT / lock).read_bytes() for lock in LOCKS)).hexdigest()
+    return {"locks": digest, "root": str(ROOT)}
+
+
+def is_installed(wanted: dict[str, str]) -> bool:
+    """Whether the stamp matches and the environment's Python still starts."""
+    try:
+        stamp = json.loads(STAMP.read_text())
+    except (OSError, ValueError):
+        return False
+    if {key: stamp.get(key) for key in wanted} != wanted:
+        return False
+    started = subprocess.run(
+        [str(VENV / "bin" / "python"), "-c", ""], capture_output=True, check=False
+    )
+    return started.returncode == 0
+
+
+def install(uv: str | None) -> None:
+    """Bring the folder to the state the locks describe; does nothing when it is there already."""
+    check_machine()
+    try:
+        DEPS.mkdir(exist_ok=True)
+        lock = (DEPS / "lock").open("w")
+    except OSError as error:
+        raise WorkbookError(explain(str(error), 1)) from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        wanted = wanted_stamp()
+        if is_installed(wanted):
+            return
+        STAMP.unlink(missing_ok=True)
+        _remove(VENV)
+        free = shutil.disk_usage(ROOT).free
+        if free < NEEDED_BYTES:
+            raise WorkbookError(
+                f"The workbook needs {NEEDED_BYTES / 1e9:.0f} GB of free disk space where it lies, "
+                f"and {free / 1e9:.1f} GB are free: free some and run make again."
+            )
+        LOG.unlink(missing_ok=True)
+        (DEPS / "tmp").mkdir(exist_ok=True)
+        _install_all(Installer(uv))
+        STAMP.write_text(json.dumps(wanted, indent=1) + "\n")
+        _remove(DEPS / "cache")
+        _remove(DEPS / "tmp")
+
+
+def _install_all(installer: Installer) -> None:
+    how = "uv" if installer.uv else "pip: two minutes, uv would take twenty seconds"
+    steps = (
+        (f"Python {platform.python_version()} environment", installer.environment),
+        (f"packages ({how})", lambda: installer.locked("requirements.lock")),
+        ("the TVM that has Relay", lambda: _into(installer, "relay.lock", DEPS / "relay")),
+        ("models with real weights", lambda: _into(installer, "models.lock", DEPS / "models")),
+    )
+    print("Setting up the workbook in this folder (first use only).", flush=True)
+    for number, (what, step) in enumerate(steps, 1):
+        print(f"  {number}/{len(steps)} {what}", flush=True)
+        step()
+    _make_helpers_importable(installer.python)
+
+
+def install_builds(uv: str | None) -> None:
+    """Add the Relay build and the models for the Python that runs this (conda users)."""
+    check_machine()
+    DEPS.mkdir(exist_ok=True)
+    (DEPS / "tmp").mkdir(exist_ok=True)
+    installer = Installer(uv, Path(sys.executable))
+    _into(installer, "relay.lock", DEPS / "relay")
+    _into(installer, "models.lock", DEPS / "models")
+    _make_helpers_importable(installer.python)
+    print("The Relay build and the models are in place.")
+
+
+def _into(installer: Installer, lock: str, target: Path) -> None:
+    _remove(target)
+    installer.locked(lock, target)
+
+
+def _make_helpers_importable(python: Path) -> None:
+    """Let ``import helpers`` work in every kernel, whatever folder it starts in."""
+    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    answer = subprocess.run([str(python), "-c", ask], capture_output=True, text=True, check=True)
+    (Path(answer.stdout.strip()) / "relay_workbook.pth").write_text(f"{ROOT}\n")
+
+
+def _remove(path: Path) -> None:
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)
+
+
+def _can_import(name: str) -> bool:
+    try:
+        __import__(name)
+    except ImportError:
+        return False
+    return True
+
+
+def main() -> int:
+    """Install; on trouble print one sentence and return 1."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--uv", help="the uv to install with; pip where it is not given")
+    parser.add_argument(
+        "--builds-only",
+        action="store_true",
+        help="only the Relay build and the models, for the Python that runs this",
+    )
+    arguments = parser.parse_args()
+    try:
+        (install_builds if arguments.builds_only else install)(arguments.uv)
+    except WorkbookError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(explain(str(error), 1), file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("Stopped; run make again to go on.", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
