@@ -8,6 +8,7 @@ TVM 0.16 that still has Relay in a directory beside it. One process can import o
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import importlib.util
 import logging
@@ -18,7 +19,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
 from typing import IO, Any
 
@@ -198,6 +198,7 @@ def _package_of(package: Path) -> str:
 def _import_relay() -> None:
     try:
         with native_log_quiet():
+            _memoize_in_memory_only()
             import tvm.relay
             import tvm.relay.testing  # noqa: F401
     except ImportError as error:
@@ -213,6 +214,19 @@ def _repair_relay() -> None:
     _restore_injective_schedules()
     _make_plain_llvm_mean_the_host()
     _silence_logs()
+
+
+def _memoize_in_memory_only() -> None:
+    """Keep ``import tvm.relay`` from making ``.pkl_memoize_py3`` in the current folder.
+
+    TVM would also unpickle what lies there. One function uses it, and its few results are small.
+    """
+    from tvm.contrib import pickle_memoize
+
+    def memoize(key: str, save_at_exit: bool = False) -> Callable[..., Any]:
+        return functools.cache
+
+    pickle_memoize.memoize = memoize
 
 
 def _restore_injective_schedules() -> None:
@@ -252,7 +266,7 @@ def _make_plain_llvm_mean_the_host() -> None:
             return {**target, "mtriple": host_triple()}
         return target
 
-    @wraps(original)
+    @functools.wraps(original)
     def patched(self: Any, target: Any, host: Any = None) -> None:
         original(self, with_triple(target), with_triple(host))
 
@@ -283,7 +297,7 @@ def _silence_logs() -> None:
 
 
 def _quietly(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
+    @functools.wraps(function)
     def quiet(*args: Any, **kwargs: Any) -> Any:
         with native_log_quiet():
             return function(*args, **kwargs)
