@@ -313,8 +313,8 @@ _depth = 0
 def native_log_quiet() -> Iterator[None]:
     """Drop TVM's native log lines that reach standard error inside the block; keep all else.
 
-    TVM's C++ code has no level below which it is silent: it writes to file descriptor 2. The
-    descriptor is pointed at a temporary file for the block; then all but the log lines is passed on.
+    TVM's C++ code has no level below which it is silent: it writes to file descriptor 2. For the
+    block the descriptor is a temporary file; afterwards all but the log lines is passed on.
     """
     global _depth
     if _depth:
