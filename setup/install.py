@@ -154,9 +154,10 @@ def is_installed(wanted: dict[str, str]) -> bool:
         return False
     if {key: stamp.get(key) for key in wanted} != wanted:
         return False
-    started = subprocess.run(
-        [str(VENV / "bin" / "python"), "-c", ""], capture_output=True, check=False
-    )
+    python = VENV / "bin" / "python"
+    if not python.exists():
+        return False
+    started = subprocess.run([str(python), "-c", ""], capture_output=True, check=False)
     return started.returncode == 0
 
 

@@ -1,6 +1,9 @@
-"""Fixtures shared by all tests: one process works with one TVM, and here it is the one with Relay."""
+"""Fixtures shared by all tests. One process works with one TVM: here the one with Relay."""
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,3 +19,17 @@ def relay():
     from tvm import relay as module
 
     return module
+
+
+@pytest.fixture(scope="session")
+def pip():
+    """A pip that installs into this environment: its own, or its base interpreter's."""
+    here = sys.executable
+    base = str(Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info[1]}")
+    for command in ([here, "-m", "pip"], [base, "-m", "pip", "--python", here]):
+        if (
+            subprocess.run([*command, "--version"], capture_output=True, check=False).returncode
+            == 0
+        ):
+            return command
+    pytest.skip("no pip here: uv made this environment from a Python without pip")
