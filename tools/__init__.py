@@ -1,0 +1,1 @@
+"""What builds and checks the workbook; nothing here is imported by a notebook."""
