@@ -1,0 +1,252 @@
+"""Timing that can be trusted: interleaved, paired, repeated over fresh processes.
+
+Only ratios are worth comparing: the clock of a shared machine drifts, and what drifts slowly
+cancels between two timings taken side by side. The spread inside one process still misleads
+(memory layout is drawn once per process), which is why :func:`compare_processes` exists.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import random
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from helpers.errors import WorkbookError
+from helpers.tvm_builds import ROOT
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What :func:`compare` measured. The first candidate is the one the others are compared with.
+
+    ``times`` holds seconds per call, one number per round and candidate.
+    """
+
+    times: dict[str, tuple[float, ...]]
+
+    @property
+    def baseline(self) -> str:
+        """The label of the first candidate."""
+        return next(iter(self.times))
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Median seconds per call of every candidate: for the eye, not for an assertion."""
+        return {label: statistics.median(times) for label, times in self.times.items()}
+
+    def ratios(self, label: str) -> tuple[float, ...]:
+        """Time of ``label`` divided by time of the first candidate, one number per round."""
+        if label not in self.times:
+            raise WorkbookError(f"Nothing called {label!r} was timed, only {_listed(self.times)}.")
+        pairs = zip(self.times[label], self.times[self.baseline], strict=True)
+        return tuple(own / first for own, first in pairs)
+
+    def ratio(self, label: str) -> float:
+        """Median over the rounds of time of ``label`` / time of the first candidate."""
+        return statistics.median(self.ratios(label))
+
+    def spread(self, label: str) -> tuple[float, float]:
+        """Smallest and largest of those ratios."""
+        ratios = self.ratios(label)
+        return min(ratios), max(ratios)
+
+    def speedup(self, label: str) -> float:
+        """How many times faster than the first candidate: ``1 / ratio(label)``."""
+        return 1 / self.ratio(label)
+
+    def __str__(self) -> str:
+        width = max(map(len, self.times))
+        lines = []
+        for label, seconds in self.seconds.items():
+            low, high = self.spread(label)
+            note = f"{self.ratio(label):.3g} ({low:.3g} to {high:.3g}) of {self.baseline}'s time"
+            note = note if label != self.baseline else "compared with"
+            lines.append(f"{label:<{width}}  {_human(seconds):>9}  {note}")
+        rounds = len(self.times[self.baseline])
+        return "\n".join([*lines, f"median (smallest to largest) of {rounds} interleaved rounds"])
+
+
+def compare(
+    candidates: Mapping[str, Callable[[], object]],
+    *,
+    rounds: int = 11,
+    min_time: float = 0.02,
+    seed: int = 0,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Comparison:
+    """Time callables side by side and compare each with the first one.
+
+    Every round times every candidate once, in an order shuffled by ``seed``, and gives one ratio
+    to the first candidate; the median of the rounds is the answer. One timing repeats the call
+    until ``min_time`` seconds are filled (the number of repetitions is found before the rounds, and
+    that also warms up). Garbage collection is off meanwhile. ``clock`` returns seconds.
+
+    Raises :class:`WorkbookError` unless there are two or more candidates, all callable.
+    """
+    if len(candidates) < 2:
+        raise WorkbookError("compare() needs two or more things to time, as {label: function}.")
+    for label, call in candidates.items():
+        if not callable(call):
+            raise WorkbookError(
+                f"{label!r} is {type(call).__name__}, and compare() calls what it times: "
+                "give it a function without arguments."
+            )
+    if rounds < 1 or min_time <= 0:
+        raise WorkbookError("compare() needs rounds of 1 or more and a min_time above 0 seconds.")
+    shuffler = random.Random(seed)
+    order = list(candidates)
+    times: dict[str, list[float]] = {label: [] for label in candidates}
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        numbers = {label: _repetitions(candidates[label], min_time, clock) for label in order}
+        for _ in range(rounds):
+            shuffler.shuffle(order)
+            for label in order:
+                elapsed = _time(candidates[label], numbers[label], clock)
+                times[label].append(elapsed / numbers[label])
+    finally:
+        if collecting:
+            gc.enable()
+    return Comparison({label: tuple(values) for label, values in times.items()})
+
+
+def _time(call: Callable[[], object], number: int, clock: Callable[[], float]) -> float:
+    start = clock()
+    for _ in range(number):
+        call()
+    return clock() - start
+
+
+def _repetitions(call: Callable[[], object], min_time: float, clock: Callable[[], float]) -> int:
+    """How often to call for one timing of at least ``min_time``, as ``timeit`` finds it."""
+    call()
+    number = 1
+    while (elapsed := _time(call, number, clock)) < min_time:
+        # At most tenfold, since the first timings are short and their rate is uncertain.
+        number *= min(10, max(2, round(1.2 * min_time / elapsed) if elapsed > 0 else 10))
+    return number
+
+
+# --- the same over fresh processes ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Spread:
+    """One ratio from each of several fresh processes."""
+
+    values: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The median over the processes."""
+        return statistics.median(self.values)
+
+    @property
+    def low(self) -> float:
+        """The smallest."""
+        return min(self.values)
+
+    @property
+    def high(self) -> float:
+        """The largest."""
+        return max(self.values)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.median:.3g} ({self.low:.3g} to {self.high:.3g}): median (smallest to largest) "
+            f"of {len(self.values)} fresh processes"
+        )
+
+
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_CALL = """
+import importlib, json, sys
+module, _, name = sys.argv[1].partition(":")
+value = getattr(importlib.import_module(module), name)(**json.loads(sys.argv[2]))
+print(float(value))
+"""
+
+
+def compare_processes(
+    spec: str,
+    *,
+    arguments: Mapping[str, Any] | None = None,
+    processes: int = 5,
+    threads: int = 1,
+    timeout: float = 600,
+) -> Spread:
+    """Measure one ratio in each of several fresh Python processes, one after another.
+
+    ``spec`` is ``"package.module:function"`` (importable from the workbook's folder; it is called
+    with ``arguments``, which must survive JSON, and returns the ratio) or Python source whose last
+    printed line is the ratio. Each process runs in the workbook's folder with ``TVM_NUM_THREADS``
+    set to ``threads`` and is stopped after ``timeout`` seconds.
+
+    Raises :class:`WorkbookError` with the last line of a process that fails.
+    """
+    if processes < 1:
+        raise WorkbookError(f"compare_processes() needs 1 process or more, not {processes}.")
+    if _FUNCTION.fullmatch(spec.strip()):
+        command = ["-c", _CALL, spec.strip(), json.dumps(dict(arguments or {}))]
+    else:
+        command = ["-c", spec]
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    environment = {
+        **os.environ,
+        "TVM_NUM_THREADS": str(threads),
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+    }
+    values = []
+    for index in range(1, processes + 1):
+        which = f"process {index} of {processes}"
+        try:
+            done = subprocess.run(
+                [sys.executable, *command],
+                cwd=ROOT,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise WorkbookError(f"The {which} was stopped after {timeout:g} s.") from error
+        if done.returncode != 0:
+            reason = _last_line(done.stderr) or f"exit status {done.returncode}"
+            raise WorkbookError(f"The {which} failed: {reason}")
+        values.append(_number(_last_line(done.stdout), which))
+    return Spread(tuple(values))
+
+
+def _number(line: str, which: str) -> float:
+    try:
+        return float(line)
+    except ValueError as error:
+        raise WorkbookError(
+            f"The {which} should print its ratio on its last line, and that line is {line!r}."
+        ) from error
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def _listed(labels: Mapping[str, object]) -> str:
+    return ", ".join(map(repr, labels))
+
+
+def _human(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
