@@ -1,0 +1,1 @@
+"""Checks that a learner runs in a lab."""

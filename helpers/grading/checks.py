@@ -1,0 +1,182 @@
+"""Public checks of a lab: what was tried, what was expected, what came out.
+
+A check cell hands the learner's answer over and prints the verdict::
+
+    checks.question(
+        "q2",
+        count_bytes,
+        [
+            ("count_bytes((1, 8), 'float32')", lambda f: f((1, 8), "float32"), 32),
+            ("count_bytes((), 'float32')", lambda f: f((), "float32"), 4),
+        ],
+    )
+
+The checks are public: passing them means these cases are right, not that the answer is.
+"""
+
+from __future__ import annotations
+
+import linecache
+import math
+import numbers
+import reprlib
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+# What was tried (shown to the learner), how it is computed from the answer, what must come out.
+Case = tuple[str, Callable[[Any], Any], Any]
+
+_LONGEST = 200  # characters of a value that are shown
+_HELPERS = str(Path(__file__).resolve().parent.parent)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The verdict on one question; ``str()`` of it is what the learner reads."""
+
+    question: str
+    total: int
+    passed: int = 0
+    attempted: bool = True
+    failure: str = ""
+
+    def __str__(self) -> str:
+        if not self.attempted:
+            return f"Question {self.question}: not attempted"
+        if not self.failure:
+            counted = f"{self.passed} of {self.total}"
+            return f"Question {self.question}: public checks passed ({counted})"
+        return (
+            f"Question {self.question}: {self.passed} of {self.total} public checks passed; "
+            f"the first that did not:\n{self.failure}"
+        )
+
+
+def question(
+    name: str, answer: Any, cases: Sequence[Case], *, rtol: float = 1e-5, atol: float = 1e-8
+) -> None:
+    """Run the public checks of one question and print the verdict; see :func:`judge`."""
+    print(judge(name, answer, cases, rtol=rtol, atol=atol))
+
+
+def judge(
+    name: str, answer: Any, cases: Sequence[Case], *, rtol: float = 1e-5, atol: float = 1e-8
+) -> Outcome:
+    """Try the cases in order and stop at the first that fails.
+
+    ``answer`` is a value, a function, or a mapping of several values by name. It counts as not
+    attempted when it is ``None`` (a mapping: all of its values), or when the first case meets the
+    ``raise NotImplementedError`` of the blank lab. Floats and arrays agree within
+    ``atol + rtol * |expected|``, all else when equal and of the same kind. No exception of the
+    learner's code leaves this function: it becomes one line with its type, message and place.
+    """
+    if answer is None or (
+        isinstance(answer, Mapping) and answer and all(v is None for v in answer.values())
+    ):
+        return Outcome(name, len(cases), attempted=False)
+    if isinstance(answer, Mapping):
+        missing = [key for key, value in answer.items() if value is None]
+        if missing:
+            still = f"  still None: {', '.join(map(str, missing))}"
+            return Outcome(name, len(cases), failure=still)
+    for passed, (tried, run, expected) in enumerate(cases):
+        try:
+            got = run(answer)
+        except (Exception, SystemExit) as error:
+            if passed == 0 and type(error) is NotImplementedError:
+                return Outcome(name, len(cases), attempted=False)
+            came_out = _told(error, run, answer)
+        else:
+            if agrees(got, expected, rtol=rtol, atol=atol):
+                continue
+            came_out = shown(got)
+            if got is None and expected is not None:
+                came_out += "  (nothing was returned: is a `return` missing?)"
+        failure = f"  tried     {tried}\n  expected  {shown(expected)}\n  came out  {came_out}"
+        return Outcome(name, len(cases), passed, failure=failure)
+    return Outcome(name, len(cases), len(cases))
+
+
+def agrees(got: Any, expected: Any, *, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
+    """Whether ``got`` is the expected value: same kind, shape and length; floats within tolerance.
+
+    A whole number may be given as an ``int`` or a NumPy integer, not as a ``bool``.
+    """
+    try:
+        return _agrees(got, expected, rtol, atol)
+    except Exception:  # a comparison that the learner's object does not survive is not a match
+        return False
+
+
+def _agrees(got: Any, expected: Any, rtol: float, atol: float) -> bool:
+    if isinstance(expected, np.ndarray):
+        if not isinstance(got, np.ndarray) or got.shape != expected.shape:
+            return False
+        if got.dtype.kind != expected.dtype.kind:
+            return False
+        if expected.dtype.kind not in "fc":
+            return bool(np.array_equal(got, expected))
+        return bool(np.allclose(got, expected, rtol=rtol, atol=atol, equal_nan=True))
+    if isinstance(expected, (bool, np.bool_)):
+        return isinstance(got, (bool, np.bool_)) and bool(got) == bool(expected)
+    if isinstance(expected, numbers.Real):
+        if isinstance(got, (bool, np.bool_)) or not isinstance(got, numbers.Real):
+            return False
+        if isinstance(expected, numbers.Integral) and isinstance(got, numbers.Integral):
+            return int(got) == int(expected)
+        return math.isclose(got, expected, rel_tol=rtol, abs_tol=atol)
+    if isinstance(expected, (list, tuple)):
+        return (
+            isinstance(got, (list, tuple))
+            and len(got) == len(expected)
+            and all(_agrees(g, e, rtol, atol) for g, e in zip(got, expected, strict=True))
+        )
+    if isinstance(expected, Mapping):
+        return (
+            isinstance(got, Mapping)
+            and got.keys() == expected.keys()
+            and all(_agrees(got[key], expected[key], rtol, atol) for key in expected)
+        )
+    return type(got) is type(expected) and bool(got == expected)
+
+
+def shown(value: Any) -> str:
+    """A short text of any value, on one line; an array with its shape and type."""
+    try:
+        if isinstance(value, np.ndarray):
+            flat = np.array2string(value.ravel()[:6], separator=", ", precision=6)
+            more = " first values" if value.size > 6 else ""
+            return f"array of shape {value.shape}, {value.dtype},{more} {flat}"
+        short = reprlib.Repr()
+        short.maxstring = short.maxother = short.maxlong = _LONGEST
+        short.maxlist = short.maxtuple = short.maxdict = short.maxset = 12
+        return " ".join(short.repr(value).split())[:_LONGEST]
+    except Exception:  # the learner's own __repr__ may fail
+        return f"a {type(value).__name__} that cannot be shown"
+
+
+def _told(error: BaseException, run: Callable[[Any], Any], answer: Any) -> str:
+    """One line on an exception: its type, its message, and the learner's line it came from."""
+    message = str(error).strip().splitlines()
+    text = f"{type(error).__name__}: {message[0][:_LONGEST]}" if message else type(error).__name__
+    mine = getattr(run, "__code__", None)
+    code = getattr(answer, "__code__", None)
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_code is not mine and _is_the_learners(frame.f_code, code):
+            source = linecache.getline(frame.f_code.co_filename, line, frame.f_globals).strip()
+            place = f"  (line {line} of your cell" + (f": `{source}`)" if source else ")")
+    return text + place
+
+
+def _is_the_learners(frame: CodeType, answer: CodeType | None) -> bool:
+    """Whether a frame runs code from the cell of the answer, or from another cell."""
+    if answer is not None and frame.co_filename == answer.co_filename:
+        return True
+    return "ipykernel_" in frame.co_filename or frame.co_filename.startswith("<ipython-input")

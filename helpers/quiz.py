@@ -1,0 +1,336 @@
+"""Quiz questions and predictions as a notebook shows them: plain text, no JavaScript, no widgets.
+
+The questions of ``notebooks/NN_topic.ipynb`` are in ``notebooks/quiz/NN_topic.yaml``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import textwrap
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from helpers.errors import WorkbookError
+
+QUIZ = Path(__file__).resolve().parent.parent / "notebooks" / "quiz"
+KINDS = ("single", "multiple", "number")
+DIFFICULTIES = ("easy", "medium", "hard")
+_WIDTH = 88
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a question, with the reason why it is right or wrong."""
+
+    text: str
+    why: str
+    right: bool = False
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A wrong number that a known slip leads to, and what the slip is."""
+
+    value: float
+    why: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """One entry of a bank; see ``docs/authoring.md`` for the fields."""
+
+    id: str
+    kind: str
+    question: str
+    rests_on: str
+    difficulty: str
+    belief: str = ""
+    options: tuple[Option, ...] = ()
+    answer: float | None = None
+    tolerance: float = 0.0
+    unit: str = ""
+    why: str = ""
+    slips: tuple[Slip, ...] = ()
+
+    @property
+    def letters(self) -> str:
+        """The letters of the options: ``"ABCD"`` for four."""
+        return "ABCDEFGH"[: len(self.options)]
+
+
+# --- banks ---------------------------------------------------------------------------------------
+
+
+def load(path: Path) -> list[Question]:
+    """The questions of one bank. Raises :class:`WorkbookError` when the file is not a bank."""
+    try:
+        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return [_question(entry) for entry in entries]
+    except (OSError, yaml.YAMLError, TypeError, KeyError, AttributeError) as error:
+        reason = str(error).splitlines()[0]
+        raise WorkbookError(f"The quiz bank {path.name} cannot be read: {reason}") from error
+
+
+def _question(entry: Mapping[str, Any]) -> Question:
+    made = dict(entry)
+    made["options"] = tuple(Option(**option) for option in made.get("options") or ())
+    made["slips"] = tuple(Slip(**slip) for slip in made.get("slips") or ())
+    return Question(**made)
+
+
+def validate(bank: Iterable[Question], topic: str) -> list[str]:
+    """What is wrong with the bank of the lesson ``NN_topic``, one sentence each."""
+    problems = []
+    questions = list(bank)
+    number = topic.split("_")[0]
+    ids = [question.id for question in questions]
+    problems += [f"{i}: the id is used twice." for i in sorted(set(ids)) if ids.count(i) > 1]
+    if not 3 <= len(questions) <= 8:
+        problems.append(f"{topic}: {len(questions)} questions instead of 3 to 8.")
+    for question in questions:
+        problems += [f"{question.id}: {text}" for text in _faults(question, number)]
+    return problems
+
+
+def _faults(question: Question, number: str) -> Iterable[str]:
+    if not re.fullmatch(rf"{number}-[1-9]\d*", str(question.id)):
+        yield f"the id is not {number}- and a number."
+    if question.kind not in KINDS:
+        yield f"the kind is {question.kind!r}, not one of {', '.join(KINDS)}."
+    if question.difficulty not in DIFFICULTIES:
+        yield f"the difficulty is {question.difficulty!r}, not one of {', '.join(DIFFICULTIES)}."
+    if not question.rests_on:
+        yield "it does not say which cell or experiment it rests on."
+    if question.kind == "number":
+        if not _is_number(question.answer):
+            yield "the answer is not a number."
+        if not question.why:
+            yield "it gives no reason."
+        for slip in question.slips:
+            if not slip.why:
+                yield f"the slip {slip.value} has no reason."
+            elif _is_number(question.answer) and _hits(question, slip.value):
+                yield f"the slip {slip.value} is within the tolerance of the answer."
+        return
+    right = sum(option.right for option in question.options)
+    if not 2 <= len(question.options) <= 8:
+        yield f"it has {len(question.options)} options."
+    if question.kind == "single" and right != 1:
+        yield f"{right} options are right instead of one."
+    if question.kind == "multiple" and not 1 <= right < len(question.options):
+        yield f"{right} of {len(question.options)} options are right: at least one, and not all."
+    texts = [option.text for option in question.options]
+    if len(set(texts)) < len(texts):
+        yield "two options say the same."
+    for letter, option in zip(question.letters, question.options, strict=False):
+        if not str(option.why).strip():
+            yield f"option {letter} has no reason."
+
+
+# --- asking --------------------------------------------------------------------------------------
+
+
+def ask(question_id: str, answer: Any = None, *, folder: Path = QUIZ) -> None:
+    """Print a question; with an answer, print the verdict and the reason of what was chosen.
+
+    An answer is a letter (``"B"``), several (``"A, C"``) or a number, as the question asks.
+    Raises :class:`WorkbookError` when there is no such question or option.
+    """
+    question = _find(str(question_id), folder)
+    print(_asked(question) if answer is None else _judged(question, answer))
+
+
+def _find(question_id: str, folder: Path) -> Question:
+    known: dict[str, Question] = {}
+    for path in sorted(folder.glob(f"{question_id.split('-')[0]}_*.yaml")):
+        known |= {question.id: question for question in load(path)}
+    if question_id in known:
+        return known[question_id]
+    names = list(known) or [path.stem.split("_")[0] + "-1" for path in folder.glob("*.yaml")]
+    near = difflib.get_close_matches(question_id, names, n=1, cutoff=0.0)
+    hint = f' The nearest is "{near[0]}".' if near else ""
+    raise WorkbookError(f'There is no quiz question "{question_id}".{hint}')
+
+
+def _asked(question: Question) -> str:
+    lines = [_wrapped(f"Question {question.id}. {question.question.strip()}"), ""]
+    for letter, option in zip(question.letters, question.options, strict=True):
+        lines.append(_wrapped(option.text.strip(), first=f"  {letter}  ", rest="     "))
+    if question.kind == "number":
+        unit = f" (in {question.unit})" if question.unit else ""
+        how = f'Answer with a number{unit}: quiz.ask("{question.id}", 12)'
+        del lines[-1]
+    elif question.kind == "multiple":
+        how = f'Choose all that are right: quiz.ask("{question.id}", "A, B")'
+    else:
+        how = f'Answer with one letter: quiz.ask("{question.id}", "B")'
+    return "\n".join([*lines, "", how])
+
+
+def _judged(question: Question, answer: Any) -> str:
+    if question.kind == "number":
+        return _judged_number(question, answer)
+    chosen = _letters(question, answer)
+    options = dict(zip(question.letters, question.options, strict=True))
+    right = {letter for letter, option in options.items() if option.right}
+    hits = right & set(chosen)
+    if set(chosen) == right:
+        verdict = "Right."
+    elif hits and question.kind == "multiple":
+        verdict = "Partly right."
+    else:
+        verdict = "Not yet."
+    lines = [f"Question {question.id}: {verdict}"]
+    for letter in chosen:
+        mark = "right" if options[letter].right else "wrong"
+        lines.append(_wrapped(f"({mark}) {options[letter].why.strip()}", f"  {letter}  ", "     "))
+    missing = len(right - hits)
+    if question.kind == "multiple" and hits and missing:
+        lines.append(f"  {missing} more {'is' if missing == 1 else 'are'} right.")
+    return "\n".join(lines)
+
+
+def _letters(question: Question, answer: Any) -> list[str]:
+    """The chosen letters in the order of the options."""
+    text = "".join(map(str, answer)) if isinstance(answer, (list, tuple, set)) else str(answer)
+    chosen = set(re.sub(r"[\s,;]+|and", "", text).upper())
+    wrong = sorted(chosen - set(question.letters))
+    if wrong or not chosen:
+        said = f"no option {', '.join(wrong)}" if wrong else "no option without a letter"
+        raise WorkbookError(
+            f"Question {question.id} has {said}: its options are {', '.join(question.letters)}."
+        )
+    if question.kind == "single" and len(chosen) > 1:
+        raise WorkbookError(f"Question {question.id} has one right option: answer with one letter.")
+    return sorted(chosen)
+
+
+def _judged_number(question: Question, answer: Any) -> str:
+    value = as_number(answer, f"Question {question.id}")
+    unit = f" {question.unit}" if question.unit else ""
+    given = f"Question {question.id}: {_number(value)}{unit}"
+    if _hits(question, value):
+        return f"{given} is right.\n{_wrapped(question.why.strip(), '  ', '  ')}"
+    for slip in question.slips:
+        if math.isclose(value, slip.value, rel_tol=1e-6):
+            return f"{given} is not right.\n{_wrapped(slip.why.strip(), '  ', '  ')}"
+    assert question.answer is not None
+    return f"{given} is too {'high' if value > question.answer else 'low'}."
+
+
+def _hits(question: Question, value: float) -> bool:
+    assert question.answer is not None
+    return abs(value - question.answer) <= max(question.tolerance, 1e-9 * abs(question.answer))
+
+
+# --- predictions ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the learner wrote down before measuring: a number or ``None`` for each name."""
+
+    values: dict[str, float | None] = field(default_factory=dict)
+
+    def table(self, **measured: Any) -> None:
+        """Print predicted beside measured, with a remark; ``kernels=31`` or ``moved=(64, "B")``.
+
+        A name without prediction is shown as such, so the table can always be printed.
+        """
+        rows = [("", "predicted", "measured", "")]
+        for name, found in measured.items():
+            if name not in self.values:
+                known = ", ".join(self.values)
+                raise WorkbookError(f"Nothing called {name!r} was to be predicted, only {known}.")
+            value, unit = found if isinstance(found, tuple) else (found, "")
+            truth = as_number(value, f"The measured {name}")
+            guess = self.values[name]
+            label = _label(name) + (f" ({unit})" if unit else "")
+            told = "-" if guess is None else _number(guess)
+            rows.append((label, told, _number(truth), _remark(guess, truth)))
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        for label, told, truth_text, remark in rows:
+            line = f"{label:<{widths[0]}}  {told:>{widths[1]}}  {truth_text:>{widths[2]}}  {remark}"
+            print(line.rstrip())
+
+
+def predict(**values: Any) -> Prediction:
+    """Write down predictions: ``quiz.predict(kernels=None, bytes_moved=None)``.
+
+    The learner puts numbers in place of ``None`` and runs the cell. Raises
+    :class:`WorkbookError` for anything that is not a number.
+    """
+    made: dict[str, float | None] = {}
+    for name, value in values.items():
+        made[name] = None if value is None else as_number(value, f"Your prediction of {name}")
+    for name, number in made.items():
+        if number is None:
+            print(f"{_label(name)}: none yet - write a number in place of None and run the cell")
+        else:
+            print(f"{_label(name)}: your prediction is {_number(number)}")
+    return Prediction(made)
+
+
+def as_number(value: Any, what: str = "This") -> float:
+    """A number given as int, float, NumPy scalar or text (``"1,024"``), as ``int`` or ``float``.
+
+    Raises :class:`WorkbookError` beginning with ``what`` for all else.
+    """
+    if isinstance(value, str):
+        text = re.sub(r"[\s,_]", "", value)
+        for kind in (int, float):
+            try:
+                value = kind(text)
+                break
+            except ValueError:
+                continue
+    if hasattr(value, "item") and getattr(value, "size", 0) == 1:
+        value = value.item()
+    if not _is_number(value):
+        raise WorkbookError(f"{what} must be a number such as 12 or 0.5, not {value!r}.")
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _remark(guess: float | None, truth: float) -> str:
+    if guess is None:
+        return "no prediction yet"
+    if guess == truth:
+        return "right"
+    if math.isclose(guess, truth, rel_tol=0.05):
+        return "close (within 5 %)"
+    side = "high" if guess > truth else "low"
+    if guess * truth <= 0:
+        return f"too {side} by {_number(abs(guess - truth))}"
+    ratio = max(guess / truth, truth / guess)
+    return f"too {side} by a factor of {ratio:.3g}"
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else f"{value:,.4g}"
+
+
+def _label(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _wrapped(text: str, first: str = "", rest: str = "") -> str:
+    """Wrapped to the width of an output; a blank line and lines of code (indented) stay as are."""
+    parts = []
+    for number, block in enumerate(re.split(r"\n\s*\n", text)):
+        lead = first if number == 0 else rest
+        if block.startswith("    "):
+            parts.append(textwrap.indent(block, rest))
+        else:
+            block = " ".join(block.split())
+            parts.append(textwrap.fill(block, _WIDTH, initial_indent=lead, subsequent_indent=rest))
+    return "\n\n".join(parts)
