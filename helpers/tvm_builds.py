@@ -15,6 +15,7 @@ import logging
 import os
 import platform
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -27,6 +28,8 @@ from helpers.errors import WorkbookError
 ROOT = Path(__file__).resolve().parent.parent
 RELAY_DIR = ROOT / ".deps" / "relay"
 SUPPORTED_PYTHON = ((3, 10), (3, 12))
+# The oldest C library that the packages in the locks are built for (manylinux_2_28).
+REQUIRED_GLIBC = (2, 28)
 # What `-mcpu=x86-64-v3`, the processor all teaching cells compile for, asks of the machine
 # (System V ABI for x86-64, micro-architecture levels).
 REQUIRED_CPU_FLAGS = ("avx2", "bmi1", "bmi2", "f16c", "fma", "movbe")
@@ -89,6 +92,24 @@ def need_relay() -> None:
         )
 
 
+def run_with(kind: str, source: str) -> str:
+    """Run Python ``source`` in a process of its own that has chosen this TVM; what it printed.
+
+    This is how a notebook that uses one TVM looks at the other. Raises :class:`WorkbookError` with
+    the last line of the error when ``source`` fails.
+    """
+    code = f"from helpers import use_tvm\nuse_tvm({kind!r}, quiet=True)\n{source}"
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    env = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False
+    )
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
+        raise WorkbookError(f"The process with {kind.capitalize()} failed: {last}")
+    return done.stdout
+
+
 def machine_problem() -> str | None:
     """Why this machine cannot run the workbook, in one sentence; ``None`` when it can."""
     low, high = SUPPORTED_PYTHON
@@ -102,6 +123,13 @@ def machine_problem() -> str | None:
         return (
             f"The workbook needs Linux on an x86-64 processor, and this is {platform.system()} on "
             f"{platform.machine()}: use a Linux x86-64 machine, virtual machine or container."
+        )
+    libc, version = platform.libc_ver()
+    if libc != "glibc" or tuple(map(int, version.split(".")[:2])) < REQUIRED_GLIBC:
+        found = f"{libc} {version}" if libc else "another C library"
+        return (
+            f"The workbook needs Linux with glibc 2.28 or newer, and this system has {found}: "
+            "use Debian 10, Ubuntu 20.04, RHEL 8 or newer."
         )
     flags = cpu_flags()
     missing = [flag for flag in REQUIRED_CPU_FLAGS if flag not in flags]
