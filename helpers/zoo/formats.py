@@ -1,0 +1,217 @@
+"""The forms in which the models come: how each is imported, and what gives its reference."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from helpers.errors import WorkbookError
+from helpers.tvm_builds import ROOT, native_log_quiet, need_relay
+from helpers.zoo.weights import randomised
+
+MODELS_DIR = ROOT / ".deps" / "models"
+CACHE_DIR = ROOT / ".state" / "zoo"
+
+Shapes = Mapping[str, tuple[int | str, ...]]
+Arrays = Mapping[str, np.ndarray]
+Options = Mapping[str, Any]
+Runner = Callable[[Arrays], list[np.ndarray]]
+
+
+class Form(Protocol):
+    """What the zoo asks of every form of model."""
+
+    def check(self) -> None:
+        """Raise :class:`WorkbookError` when the model's file is not installed."""
+
+    def relay(self, shapes: Shapes, options: Options) -> tuple[Any, dict[str, Any]]:
+        """The Relay module, and the parameters still to be bound."""
+
+    def runner(self, shapes: Shapes, options: Options) -> Runner:
+        """A function that computes the outputs without TVM."""
+
+    def onnx_path(self, shapes: Shapes, options: Options) -> Path | None:
+        """The model as an ``.onnx`` file, where it has one."""
+
+
+def _installed(relative: str) -> Path:
+    path = MODELS_DIR / relative
+    if not path.is_file():
+        raise WorkbookError(f"The model file {path.name} is not installed: run `make lab` once.")
+    return path
+
+
+def _onnxruntime(model: Path | bytes) -> Runner:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    source = model if isinstance(model, bytes) else str(model)
+    session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    return lambda inputs: list(session.run(None, dict(inputs)))
+
+
+def _from_onnx(model: Any, shapes: Shapes) -> Any:
+    """Import with all weights as constants.
+
+    Weights frozen at import cost no more time than weights bound afterwards (measured: 3 against
+    3 s for ResNet-50, 10 against 22 s for DenseNet-121), and some models need it.
+    """
+    from tvm import relay
+
+    with native_log_quiet(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return relay.frontend.from_onnx(model, shape=dict(shapes), freeze_params=True)[0]
+
+
+@dataclass(frozen=True)
+class OnnxFile:
+    """An ``.onnx`` file of an installed package, with its trained weights."""
+
+    file: str
+
+    def check(self) -> None:  # noqa: D102
+        _installed(self.file)
+
+    def relay(self, shapes: Shapes, options: Options) -> tuple[Any, dict[str, Any]]:  # noqa: D102
+        import onnx
+
+        return _from_onnx(onnx.load(_installed(self.file)), shapes), {}
+
+    def runner(self, shapes: Shapes, options: Options) -> Runner:  # noqa: D102
+        return _onnxruntime(_installed(self.file))
+
+    def onnx_path(self, shapes: Shapes, options: Options) -> Path:  # noqa: D102
+        return _installed(self.file)
+
+
+@dataclass(frozen=True)
+class _Generated:
+    """A model that is put together as an ``onnx.ModelProto`` when it is asked for."""
+
+    def proto(self, shapes: Shapes, options: Options) -> Any:
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Nothing can be missing: the package is one the workbook cannot run without."""
+
+    def runner(self, shapes: Shapes, options: Options) -> Runner:
+        return _onnxruntime(self.proto(shapes, options).SerializeToString())
+
+    def onnx_path(self, shapes: Shapes, options: Options) -> Path:
+        content = self.proto(shapes, options).SerializeToString(deterministic=True)
+        path = CACHE_DIR / f"{hashlib.sha256(content).hexdigest()[:16]}.onnx"
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part = path.with_suffix(f".{os.getpid()}.part")
+            part.write_bytes(content)
+            part.replace(path)
+        return path
+
+
+@dataclass(frozen=True)
+class LightOnnx(_Generated):
+    """An architecture of the ONNX model zoo as the onnx package ships it, with random weights."""
+
+    name: str
+    logit_scale: float
+
+    def proto(self, shapes: Shapes, options: Options) -> Any:  # noqa: D102
+        import onnx
+
+        folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+        return randomised(folder / f"light_{self.name}.onnx", self.logit_scale)
+
+    def relay(self, shapes: Shapes, options: Options) -> tuple[Any, dict[str, Any]]:  # noqa: D102
+        return _from_onnx(self.proto(shapes, options), shapes), {}
+
+
+@dataclass(frozen=True)
+class RelayTesting(_Generated):
+    """A network of ``tvm.relay.testing``; the same network as an ONNX graph is its reference.
+
+    ``function(data_shape, options)`` gives the Relay function, ``graph(shape, options)`` the ONNX
+    model whose weights both use.
+    """
+
+    function: Callable[[tuple[Any, ...], Options], Any]
+    graph: Callable[[tuple[int | str, ...], Options], Any]
+
+    def proto(self, shapes: Shapes, options: Options) -> Any:  # noqa: D102
+        return self.graph(shapes["data"], options)
+
+    def relay(self, shapes: Shapes, options: Options) -> tuple[Any, dict[str, Any]]:  # noqa: D102
+        import tvm
+        from onnx import numpy_helper
+        from tvm import relay
+
+        shape = tuple(relay.Any() if isinstance(n, str) else n for n in shapes["data"])
+        weights = self.proto(shapes, options).graph.initializer
+        params = {t.name: tvm.nd.array(numpy_helper.to_array(t)) for t in weights}
+        return tvm.IRModule.from_expr(self.function(shape, options)), params
+
+
+@dataclass(frozen=True)
+class TfliteFile:
+    """A ``.tflite`` file of an installed package, with its trained weights."""
+
+    file: str
+
+    def check(self) -> None:  # noqa: D102
+        _installed(self.file)
+
+    def relay(self, shapes: Shapes, options: Options) -> tuple[Any, dict[str, Any]]:  # noqa: D102
+        import tflite
+        from tvm import relay
+
+        model = tflite.Model.GetRootAsModel(_installed(self.file).read_bytes(), 0)
+        types = dict.fromkeys(shapes, "float32")
+        with native_log_quiet():
+            return relay.frontend.from_tflite(model, shape_dict=dict(shapes), dtype_dict=types)
+
+    def runner(self, shapes: Shapes, options: Options) -> Runner:  # noqa: D102
+        from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+        # Without the XNNPACK delegate: it logs to standard error, and the plain kernels suffice.
+        interpreter = Interpreter(
+            str(_installed(self.file)),
+            num_threads=1,
+            experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+        )
+        interpreter.allocate_tensors()
+        places = {detail["name"]: detail["index"] for detail in interpreter.get_input_details()}
+        outputs = [detail["index"] for detail in interpreter.get_output_details()]
+
+        def run(inputs: Arrays) -> list[np.ndarray]:
+            for name, value in inputs.items():
+                interpreter.set_tensor(places[name], value)
+            interpreter.invoke()
+            return [interpreter.get_tensor(index).copy() for index in outputs]
+
+        return run
+
+    def onnx_path(self, shapes: Shapes, options: Options) -> None:
+        """A TFLite model has no ONNX file."""
+
+
+def import_module(
+    form: Form, shapes: Shapes, options: Options, bind: bool
+) -> tuple[Any, dict[str, Any]]:
+    """The typed module and its parameters; with ``bind`` these are constants of the module."""
+    need_relay()
+    import tvm
+    from tvm import relay
+
+    module, params = form.relay(shapes, options)
+    if bind:
+        main = relay.build_module.bind_params_by_name(module["main"], params)
+        module, params = tvm.IRModule.from_expr(main), {}
+    return relay.transform.InferType()(module), params

@@ -1,0 +1,89 @@
+"""Sample inputs: what each model is made to see, drawn from a seed. Nothing is read from disk."""
+
+from __future__ import annotations
+
+import numpy as np
+
+WORDS = ("Relay compiles 2024", "Fusion saves memory", "Graph executor 17", "Layout NCHW 56")
+
+
+def image(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """Smooth coloured waves with a little noise: (N, 3, H, W), float32, about -3 to 3.
+
+    Pure noise would be averaged away by the pooling layers: all inputs would look alike.
+    """
+    rng = np.random.default_rng(seed)
+    n, channels, height, width = shape
+    y, x = np.linspace(0, 1, height)[:, None], np.linspace(0, 1, width)
+    out = 0.1 * rng.standard_normal(shape)
+    for _ in range(6):
+        amplitude, phase, down, across = rng.uniform(-1, 1, (4, n, channels, 1, 1))
+        out += amplitude * np.sin(2 * np.pi * (4 * down * y + 4 * across * x + phase))
+    return out.astype(np.float32)
+
+
+def channels_last(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """The same picture as (N, H, W, 3), in the range -1 to 1 that the TFLite models expect."""
+    n, height, width, channels = shape
+    waves = np.tanh(image((n, channels, height, width), seed))
+    return np.ascontiguousarray(waves.transpose(0, 2, 3, 1))
+
+
+def text(seed: int) -> str:
+    """The words that :func:`text_line` shows for this seed."""
+    return WORDS[seed % len(WORDS)]
+
+
+def text_line(shape: tuple[int, ...], seed: int, turned: bool = False) -> np.ndarray:
+    """A line of black text on white, scaled to -1 .. 1, as PP-OCR is fed: (N, 3, H, W) float32.
+
+    Picture ``i`` of a batch shows ``text(seed + i)``; ``turned`` rotates by 180 degrees.
+    """
+    from PIL import Image, ImageDraw, ImageFont
+
+    n, channels, height, width = shape
+    pictures = []
+    for i in range(n):
+        picture = Image.new("L", (width, height), 255)
+        words = text(seed + i)
+        size = min(34.0, 34.0 * 0.94 * width / ImageFont.load_default(34.0).getlength(words))
+        place = (width // 2, height // 2)
+        font = ImageFont.load_default(size)
+        ImageDraw.Draw(picture).text(place, words, fill=0, font=font, anchor="mm")
+        pixels = np.asarray(picture, np.float32) / 127.5 - 1.0
+        pictures.append(pixels[::-1, ::-1] if turned else pixels)
+    return np.repeat(np.stack(pictures)[:, None], channels, axis=1)
+
+
+def upside_down_line(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """:func:`text_line`, upside down where the seed is odd."""
+    return text_line(shape, seed, turned=bool(seed % 2))
+
+
+def source_file(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """A Python file's first and last 1024 bytes, as magika reads a file: (N, 2048) int32."""
+    rows = []
+    for i in range(shape[0]):
+        rng = np.random.default_rng([seed, i])
+        lines = ["import math", ""]
+        while sum(map(len, lines)) < 3000:
+            a, b = rng.integers(1, 1000, 2)
+            lines += [f"def area_{a}(radius):", f"    return {b} * math.pi * radius**2", ""]
+        content = "\n".join(lines).strip().encode()
+        rows.append(np.frombuffer(content[:1024] + content[-1024:], np.uint8))
+    return np.stack(rows).astype(np.int32)
+
+
+def sound(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """A sung vowel at 16 kHz: harmonics of one pitch, the upper ones weaker: (1, samples)."""
+    rng = np.random.default_rng(seed)
+    seconds = np.arange(shape[-1]) / 16000
+    pitch = rng.uniform(100, 250)
+    waves = [np.sin(2 * np.pi * pitch * k * seconds) / k for k in range(1, 20)]
+    noise = 0.01 * rng.standard_normal(shape)
+    return (0.2 * np.sum(waves, axis=0) + noise).astype(np.float32)
+
+
+def state(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """A recurrent state as after some steps: small random numbers."""
+    return (0.1 * np.random.default_rng(seed).standard_normal(shape)).astype(np.float32)
