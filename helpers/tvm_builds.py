@@ -197,6 +197,8 @@ def _put_on_path(kind: str) -> None:
 
 
 def _describe(kind: str) -> TvmBuild:
+    # TVM makes this folder when it is imported, by default in the home directory.
+    os.environ.setdefault("TVM_TEST_DATA_ROOT_PATH", str(ROOT / ".state" / "tvm_test_data"))
     try:
         import tvm
     except (ImportError, OSError) as error:
