@@ -11,6 +11,7 @@ import statistics
 import urllib.parse
 from collections import Counter
 from collections.abc import Iterator
+from copy import deepcopy
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,18 @@ def comparable(output: NotebookNode) -> Iterator[tuple[NotebookNode, str]]:
 def as_string(value: Any) -> str:
     """The text of one representation of an output; JSON ones are dumped."""
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def changed_outputs(cell: NotebookNode) -> Iterator[tuple[str, list[NotebookNode]]]:
+    """Every way to change one compared piece of a cell's outputs or to lose one, with its name."""
+    for number, output in enumerate(cell.outputs):
+        for position, (_, key) in enumerate(comparable(output)):
+            outputs = deepcopy(cell.outputs)
+            place, _ = list(comparable(outputs[number]))[position]
+            value = place[key]
+            place[key] = f"changed {value}" if isinstance(value, str) else {"changed": value}
+            yield f"{key} in output {number + 1}", outputs
+            yield f"the loss of output {number + 1}", cell.outputs[:number] + outputs[number + 1 :]
 
 
 def classify(cell: NotebookNode) -> str:
@@ -131,7 +144,7 @@ def _comparison(notebook: NotebookNode) -> Iterator[str]:
     strict, outputs = strict_share(notebook)
     if strict < STRICT_SHARE * outputs:
         yield f"Only {strict} of {outputs} outputs are compared strictly, not {STRICT_SHARE:.0%}."
-    for cell, follower in zip(code, [*code[1:], None], strict=True):
+    for cell, follower in zip(code, [*code[1:], None], strict=False):
         kind = classify(cell)
         if list(find_comment_markers(cell.source)):
             yield f"Cell {cell.id} steers nbval by a comment: use a tag."

@@ -18,6 +18,7 @@ from typing import Any
 
 import jupytext
 import nbformat
+from jupytext.myst import MystMetadataParsingError
 from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 
@@ -92,7 +93,7 @@ def read_page(page: Page) -> NotebookNode:
     try:
         text = page.source.read_text(encoding="utf-8")
         cells = jupytext.reads(text, fmt="md:myst").cells
-    except (OSError, ValueError, nbformat.ValidationError) as error:
+    except (OSError, ValueError, MystMetadataParsingError, nbformat.ValidationError) as error:
         reason = str(error).splitlines()[0]
         raise WorkbookError(f"{page}: the source cannot be read: {reason}") from error
     notebook = nbformat.v4.new_notebook(metadata=METADATA, cells=cells)

@@ -1,0 +1,177 @@
+"""What a learner reads under a check, for right, wrong, missing and broken answers."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.grading import checks
+
+TWICE = [
+    ("twice(3)", lambda f: f(3), 6),
+    ("twice(-1)", lambda f: f(-1), -2),
+    ("twice(0.5)", lambda f: f(0.5), 1.0),
+]
+
+
+def text(answer, cases=TWICE):
+    return str(checks.judge("q2", answer, cases))
+
+
+def blank(n):
+    raise NotImplementedError("your code here")
+
+
+def unfinished(n):
+    if n < 0:
+        raise NotImplementedError("negative numbers")
+    return 2 * n
+
+
+def divides(n):
+    return n / 0
+
+
+def through_numpy(n):
+    return np.zeros(2).reshape(3)
+
+
+def test_the_verdict_is_printed(capsys):
+    checks.question("q2", lambda n: 2 * n, TWICE)
+    assert capsys.readouterr().out == "Question q2: public checks passed (3 of 3)\n"
+
+
+@pytest.mark.parametrize("answer", [None, blank, {"kernels": None, "bytes": None}])
+def test_a_blank_answer_is_not_attempted(answer):
+    assert text(answer) == "Question q2: not attempted"
+
+
+def test_the_first_failing_case_is_told():
+    assert text(lambda n: abs(2 * n)) == (
+        "Question q2: 1 of 3 public checks passed; the first that did not:\n"
+        "  tried     twice(-1)\n"
+        "  expected  -2\n"
+        "  came out  2"
+    )
+
+
+def test_a_forgotten_return_is_named():
+    assert text(lambda n: None).endswith("None  (nothing was returned: is a `return` missing?)")
+
+
+def test_a_value_still_missing_beside_another():
+    assert "still None: bytes" in text({"kernels": 3, "bytes": None})
+
+
+def test_an_exception_is_one_line_with_the_learners_own_line():
+    last = text(divides).splitlines()[-1]
+    line = divides.__code__.co_firstlineno + 1
+    assert last == (
+        "  came out  ZeroDivisionError: division by zero  "
+        f"(line {line} of your cell: `return n / 0`)"
+    )
+    assert "np.zeros(2).reshape(3)`)" in text(through_numpy).splitlines()[-1]
+    assert "NotImplementedError: negative numbers" in text(unfinished)
+
+
+def test_an_answer_of_the_wrong_kind_does_not_escape():
+    assert "TypeError: 'int' object is not callable" in text(5)
+    assert "SystemExit" in text(lambda n: exit())
+    assert "RecursionError" in text(endless)
+
+
+def endless(n):
+    return endless(n)
+
+
+class Hostile:
+    def __eq__(self, other):
+        return True
+
+    def __repr__(self):
+        raise ValueError
+
+    __hash__ = None
+
+
+class Refuses:
+    def __eq__(self, other):
+        raise ValueError
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize("value", [Hostile(), Refuses()])
+def test_an_object_with_its_own_idea_of_equality_does_not_pass(value):
+    assert "0 of 3" in text(lambda n: value)
+
+
+@pytest.mark.parametrize(
+    ("got", "expected"),
+    [
+        (3, 3),
+        (np.int64(3), 3),
+        (3.0, 3),
+        (np.float32(0.1), 0.1),
+        (0.1 + 0.2, 0.3),
+        ([1, 2], (1, 2)),
+        ({"a": (1, 2.0)}, {"a": [1, 2.0]}),
+        (np.array([1.0, np.nan]), np.array([1.0, np.nan])),
+        (np.float64(1e-9), 0.0),
+        ("add", "add"),
+        (np.bool_(True), True),
+        (None, None),
+    ],
+)
+def test_what_agrees(got, expected):
+    assert checks.agrees(got, expected)
+
+
+@pytest.mark.parametrize(
+    ("got", "expected"),
+    [
+        (True, 1),
+        (1, True),
+        ("3", 3),
+        (4, 3),
+        (1_000_001, 1_000_000),
+        (float("nan"), 1.0),
+        (1.0001, 1.0),
+        ([1, 2, 3], [1, 2]),
+        ({1, 2}, [1, 2]),
+        ({"a": 1}, {"b": 1}),
+        (np.ones((2, 1)), np.ones((1, 2))),
+        (np.ones(2), np.ones(2, int)),
+        ([1.0, 1.0], np.ones(2)),
+        (np.array([1, 2]), np.array([1, 3])),
+        (np.ones(2), 1.0),
+        (None, 0),
+        ("Add", "add"),
+    ],
+)
+def test_what_does_not_agree(got, expected):
+    assert not checks.agrees(got, expected)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_a_value_agrees_with_itself_and_is_shown_on_one_short_line(value):
+    assert checks.agrees(value, value)
+    assert not checks.agrees([value], value) or value == [value]
+    assert len(checks.shown(value).splitlines()) <= 1
+    assert len(checks.shown(value)) <= 200
+
+
+def test_an_array_is_shown_with_its_shape():
+    assert checks.shown(np.arange(12.0).reshape(3, 4)) == (
+        "array of shape (3, 4), float64, first values [0., 1., 2., 3., 4., 5.]"
+    )
+    assert checks.shown(Hostile()) == "<Hostile instance>"
+    assert "0x" not in checks.shown([object(), test_what_agrees])
+    assert checks.shown(np.array([Hostile()])) == "a ndarray that cannot be shown"

@@ -1,0 +1,258 @@
+"""Questions, predictions and the rules of a bank; all banks of the workbook are held to them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from helpers import quiz
+from helpers.errors import WorkbookError
+from tools.kernels import ROOT
+from tools.pages import find_pages, read_page
+
+BANK = """\
+- id: 01-1
+  kind: single
+  difficulty: easy
+  rests_on: fused-kernels
+  question: What does fusion save?
+  options:
+    - text: Arithmetic
+      why: The kernel does the same arithmetic.
+    - text: Trips to memory
+      right: true
+      why: The intermediate tensor is never written.
+    - text: Compile time
+      why: Compiling takes as long.
+- id: 01-2
+  kind: multiple
+  difficulty: medium
+  rests_on: fused-kernels
+  question: Which are injective?
+  options:
+    - {text: transpose, right: true, why: One output element from one input element.}
+    - {text: sum, why: It is a reduction.}
+    - {text: reshape, right: true, why: It moves elements.}
+- id: 01-3
+  kind: number
+  difficulty: hard
+  rests_on: fused-kernels
+  question: How many bytes?
+  answer: 1024
+  tolerance: 4
+  unit: bytes
+  why: Four times 256.
+  slips:
+    - {value: 512, why: That counts the reads only.}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "01_tiny.yaml").write_text(BANK)
+    return tmp_path
+
+
+@pytest.fixture
+def said(folder, capsys):
+    """What ``quiz.ask`` prints."""
+
+    def ask(*arguments):
+        quiz.ask(*arguments, folder=folder)
+        return capsys.readouterr().out
+
+    return ask
+
+
+def test_a_question_shows_its_options_and_no_answer(said):
+    assert said("01-1") == (
+        "Question 01-1. What does fusion save?\n"
+        "\n"
+        "  A  Arithmetic\n"
+        "  B  Trips to memory\n"
+        "  C  Compile time\n"
+        "\n"
+        'Answer with one letter: quiz.ask("01-1", "B")\n'
+    )
+    assert "1024" not in said("01-3")
+    assert "in bytes" in said("01-3")
+
+
+@pytest.mark.parametrize(
+    ("answer", "lines"),
+    [
+        ("B", ["Question 01-1: Right.", "  B  (right) The intermediate tensor is never written."]),
+        ("a", ["Question 01-1: Not yet.", "  A  (wrong) The kernel does the same arithmetic."]),
+    ],
+)
+def test_the_chosen_option_explains_itself(said, answer, lines):
+    assert said("01-1", answer).splitlines() == lines
+
+
+@pytest.mark.parametrize("answer", ["AC", "a, c", "C and A", ["A", "C"], ("C", "A"), {"A", "C"}])
+def test_several_letters_can_be_given_in_any_way(said, answer):
+    assert said("01-2", answer).startswith("Question 01-2: Right.\n  A  (right)")
+
+
+def test_part_of_several_right_options(said):
+    assert said("01-2", "AB").splitlines() == [
+        "Question 01-2: Partly right.",
+        "  A  (right) One output element from one input element.",
+        "  B  (wrong) It is a reduction.",
+        "  1 more is right.",
+    ]
+    assert said("01-2", "B").startswith("Question 01-2: Not yet.")
+    assert said("01-2", "ABC").startswith("Question 01-2: Partly right.")
+
+
+@pytest.mark.parametrize("answer", [1024, "1,024", 1028.0, np.int64(1020), "1024"])
+def test_a_number_within_the_tolerance_is_right(said, answer):
+    text = said("01-3", answer)
+    assert "is right" in text
+    assert "Four times 256." in text
+
+
+def test_a_wrong_number(said):
+    assert "reads only" in said("01-3", 512)
+    assert said("01-3", 2000) == "Question 01-3: 2,000 bytes is too high.\n"
+    assert said("01-3", -1) == "Question 01-3: -1 bytes is too low.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("01-9",), 'There is no quiz question "01-9". The nearest is "01-'),
+        (("09-1",), 'There is no quiz question "09-1". The nearest is "01-1"'),
+        (("fusion",), 'There is no quiz question "fusion"'),
+        (("01-1", "D"), "Question 01-1 has no option D: its options are A, B, C."),
+        (("01-1", "AB"), "answer with one letter"),
+        (("01-1", ""), "its options are A, B, C."),
+        (("01-1", 2), "its options are A, B, C."),
+        (("01-3", "many"), "Question 01-3 must be a number such as 12 or 0.5, not 'many'."),
+        (("01-3", True), "must be a number"),
+        (("01-3", float("nan")), "must be a number"),
+        (("01-3", [1, 2]), "must be a number"),
+    ],
+)
+def test_a_slip_gets_a_sentence(said, arguments, sentence):
+    with pytest.raises(WorkbookError) as caught:
+        said(*arguments)
+    assert sentence in str(caught.value)
+
+
+def test_a_file_that_is_no_bank_gets_a_sentence(tmp_path):
+    for text in ("- id: 01-1", "- [", "12", "- {id: a, kind: b, colour: c}", ""):
+        (tmp_path / "01_bad.yaml").write_text(text)
+        with pytest.raises(WorkbookError, match=r"01_bad\.yaml cannot be read"):
+            quiz.load(tmp_path / "01_bad.yaml")
+
+
+# --- the rules of a bank ---------------------------------------------------------------------
+
+
+def faults(tmp_path: Path, change) -> str:
+    entries = yaml.safe_load(BANK)
+    change(entries)
+    (tmp_path / "bank.yaml").write_text(yaml.safe_dump(entries))
+    return " ".join(quiz.validate(quiz.load(tmp_path / "bank.yaml"), "01_tiny"))
+
+
+def test_a_good_bank_has_no_fault(tmp_path):
+    assert faults(tmp_path, lambda bank: None) == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda b: b[0].update(id="02-1"), "id is not 01-"),
+        (lambda b: b[0].update(id="01-2"), "used twice"),
+        (lambda b: b.pop(), "2 questions instead of"),
+        (lambda b: b[0].update(kind="choice"), "the kind is 'choice'"),
+        (lambda b: b[0].update(difficulty="huge"), "the difficulty is 'huge'"),
+        (lambda b: b[0].update(rests_on=""), "rests on"),
+        (lambda b: b[0]["options"][0].update(right=True), "2 options are right instead of one"),
+        (lambda b: b[0]["options"][1].pop("right"), "0 options are right instead of one"),
+        (lambda b: b[0]["options"][2].update(why=" "), "option C has no reason"),
+        (lambda b: b[0]["options"][2].update(text="Arithmetic"), "say the same"),
+        (lambda b: b[0].update(options=[]), "it has 0 options"),
+        (lambda b: b[1]["options"][1].update(right=True), "3 of 3 options are right"),
+        (lambda b: b[2].update(answer="many"), "not a number"),
+        (lambda b: b[2].update(why=""), "gives no reason"),
+        (lambda b: b[2]["slips"][0].update(value=1022), "within the tolerance"),
+        (lambda b: b[2]["slips"][0].update(why=""), "slip 512 has no reason"),
+    ],
+)
+def test_a_fault_of_a_bank_is_found(tmp_path, change, said):
+    assert said in faults(tmp_path, change)
+
+
+@pytest.mark.parametrize("path", sorted(quiz.QUIZ.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_bank_of_the_workbook(path):
+    bank = quiz.load(path)
+    assert quiz.validate(bank, path.stem) == []
+    (page, *_) = (page for page in find_pages(ROOT, [path.stem]) if page.kind == "lesson")
+    named = {cell.id for cell in read_page(page).cells}
+    for question in bank:
+        assert question.rests_on in named or (ROOT / question.rests_on).is_file(), question.id
+        asked = f'quiz.ask("{question.id}")'
+        assert asked in page.source.read_text(), f"{path.stem} never asks {question.id}"
+
+
+# --- predictions -----------------------------------------------------------------------------
+
+
+def test_no_prediction_yet(capsys):
+    guess = quiz.predict(kernels=None, bytes_moved=None)
+    assert capsys.readouterr().out == (
+        "kernels: none yet - write a number in place of None and run the cell\n"
+        "bytes moved: none yet - write a number in place of None and run the cell\n"
+    )
+    guess.table(kernels=31, bytes_moved=(1_605_632, "B"))
+    assert capsys.readouterr().out.splitlines() == [
+        "                 predicted   measured",
+        "kernels                  -         31  no prediction yet",
+        "bytes moved (B)          -  1,605,632  no prediction yet",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("guess", "truth", "remark"),
+    [
+        (31, 31, "right"),
+        ("1,024", np.float64(1000), "close (within 5 %)"),
+        (62, 31, "too high by a factor of 2"),
+        (8, 32.0, "too low by a factor of 4"),
+        (0, 3, "too low by 3"),
+        (-2, 3, "too low by 5"),
+        (0.5, 0, "too high by 0.5"),
+    ],
+)
+def test_a_prediction_beside_the_measurement(capsys, guess, truth, remark):
+    quiz.predict(n=guess).table(n=truth)
+    assert capsys.readouterr().out.splitlines()[-1].endswith(f"  {remark}")
+
+
+@pytest.mark.parametrize("value", ["a few", True, [1], object(), float("inf"), 1j])
+def test_a_prediction_that_is_no_number_gets_a_sentence(value):
+    with pytest.raises(WorkbookError, match="Your prediction of kernels must be a number"):
+        quiz.predict(kernels=value)
+
+
+def test_a_measurement_that_nobody_predicted_gets_a_sentence():
+    with pytest.raises(WorkbookError, match="only kernels"):
+        quiz.predict(kernels=1).table(bytes=2)
+
+
+@given(st.integers(-(10**15), 10**15))
+def test_a_whole_number_is_read_back_from_its_own_text(value):
+    for text in (value, str(value), f"{value:,}", f" {value:_} ", np.int64(value)):
+        assert quiz.as_number(text) == value
+
+
+@given(st.floats(1e-3, 1e6), st.floats(1e-3, 1e6))
+def test_a_remark_takes_the_right_side(guess, truth):
+    assume(abs(guess - truth) > 0.06 * max(guess, truth))
+    assert ("high" in quiz._remark(guess, truth)) == (guess > truth)
