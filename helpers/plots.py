@@ -1,0 +1,765 @@
+"""One look for every figure: colours with a fixed meaning, layered graphs, bars, and alt text."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from helpers.errors import WorkbookError
+
+# Okabe and Ito's palette: told apart with any kind of colour vision.
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+GREY = "#888888"
+
+PATTERN_COLOURS = {
+    "ELEMWISE": SKY,
+    "BROADCAST": BLUE,
+    "INJECTIVE": GREEN,
+    "COMM_REDUCE": PURPLE,
+    "OUT_ELEMWISE_FUSABLE": ORANGE,
+    "TUPLE": GREY,
+    "OPAQUE": GREY,
+    "CONTROL": VERMILION,
+    "INPUT": "#FFFFFF",
+    "CONSTANT": YELLOW,
+}
+"""One colour per operator pattern of ``fusion.pattern``, and for what is not an operator."""
+
+PATTERN_NAMES = {
+    "ELEMWISE": "elementwise",
+    "BROADCAST": "broadcast",
+    "INJECTIVE": "injective",
+    "COMM_REDUCE": "reduction",
+    "OUT_ELEMWISE_FUSABLE": "output fusable (conv, dense)",
+    "TUPLE": "tuple",
+    "OPAQUE": "opaque",
+    "CONTROL": "control flow, function",
+    "INPUT": "input",
+    "CONSTANT": "constant",
+}
+
+EXECUTOR_COLOURS = {"graph": BLUE, "vm": ORANGE, "aot": GREEN}
+BEFORE, AFTER = GREY, BLUE
+READ, WRITE, WEIGHTS = SKY, VERMILION, YELLOW
+SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
+"""Colours for series that have no role of their own, in this order."""
+
+DPI = 110
+FONT = "DejaVu Sans"  # comes with matplotlib: the same on every machine
+STYLE = {
+    "font.family": FONT,
+    "font.size": 11,
+    "axes.titlesize": 12,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "x",
+    "grid.color": "#DDDDDD",
+    "legend.frameon": False,
+    # White on purpose: a transparent figure cannot be read on JupyterLab's dark theme.
+    "figure.facecolor": "white",
+    "axes.facecolor": "white",
+    "savefig.facecolor": "white",
+}
+
+
+def png(figure: Any) -> bytes:
+    """``figure`` as PNG; equal figures give equal bytes (no date, no software version)."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DPI, facecolor="white", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def show(figure: Any, alt: str) -> None:
+    """Show ``figure`` in the notebook with ``alt``, the sentence that says what is to be seen.
+
+    The alt text is the output's plain text (which a test run compares: images are not compared)
+    and the image's ``alt`` metadata. JupyterLab gives an image no alt text, so it also follows
+    as a folded description that a screen reader can open. Outside a notebook the sentence is
+    printed. Raises :class:`WorkbookError` when ``alt`` is empty.
+    """
+    alt = " ".join(alt.split())
+    if not alt:
+        raise WorkbookError("A figure needs its alt text: say in one sentence what is to be seen.")
+    from IPython import get_ipython
+    from IPython.display import display
+
+    if get_ipython() is None:
+        print(alt)
+    else:
+        picture = base64.b64encode(png(figure)).decode()
+        display(
+            {"image/png": picture, "text/plain": alt},
+            metadata={"image/png": {"alt": alt}},
+            raw=True,
+        )
+        folded = f"<details><summary>The figure in words</summary>{html.escape(alt)}</details>"
+        display({"text/html": folded, "text/plain": alt}, raw=True)
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close(figure)
+
+
+# --- bars ---
+
+
+def bars(
+    labels: Sequence[str],
+    series: Mapping[str, Sequence[float]],
+    *,
+    ranges: Mapping[str, Sequence[tuple[float, float]]] | None = None,
+    unit: str = "",
+    title: str = "",
+    form: str = "{:,.4g}",
+    colours: Mapping[str, str] | None = None,
+    reference: float | None = None,
+    log: bool = False,
+) -> Any:
+    """Grouped horizontal bars, each with its value written at its end; a matplotlib ``Figure``.
+
+    ``series`` maps a name to one number per label; ``ranges`` maps it to (low, high) whiskers.
+    ``unit`` names the axis, ``form`` formats a value, ``reference`` draws a line (1 for ratios).
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    for name, values in series.items():
+        if len(values) != len(labels):
+            raise WorkbookError(
+                f"The series {name!r} has {len(values)} values for {len(labels)} labels: "
+                "give one value per label."
+            )
+    thick = 0.8 / max(1, len(series))
+    rows = len(labels) * max(1.5, len(series))
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(8, 1.1 + 0.3 * rows + 0.3 * bool(title)), layout="constrained")
+        axes = figure.add_subplot()
+        ends: list[float] = []
+        for k, (name, values) in enumerate(series.items()):
+            where = [i + (k - (len(series) - 1) / 2) * thick for i in range(len(labels))]
+            colour = (colours or {}).get(name, SERIES[k % len(SERIES)])
+            axes.barh(where, values, height=thick * 0.92, color=colour, label=name)
+            spans = (ranges or {}).get(name) or [(value, value) for value in values]
+            for y, value, (low, high) in zip(where, values, spans, strict=True):
+                if low != high:
+                    axes.plot([low, high], [y, y], color=BLACK, linewidth=1.5, marker="|")
+                ends.append(max(value, high))
+                axes.annotate(
+                    form.format(value),
+                    (max(value, high), y),
+                    xytext=(5, 0),
+                    textcoords="offset points",
+                    va="center",
+                    fontsize=10,
+                )
+        axes.set_yticks(range(len(labels)), labels)
+        axes.set_ylim(len(labels) - 0.5, -0.5)  # the first label on top
+        axes.tick_params(axis="y", length=0)
+        if log:
+            axes.set_xscale("log")
+            axes.set_xlim(right=max(ends) * 3)
+        else:
+            axes.set_xlim(0, max([*ends, 0.0]) * 1.15 or 1)
+        if reference is not None:
+            axes.axvline(reference, color=BLACK, linewidth=1, linestyle="--")
+        axes.set_xlabel(unit)
+        axes.set_title(title, loc="left")
+        if len(series) > 1:
+            figure.legend(loc="outside lower center", ncols=min(4, len(series)))
+    return figure
+
+
+# --- layered graphs ---
+
+LAYER_GAP, SIDE_GAP, WIRE = 0.34, 0.3, 0.16  # inches
+LABEL_SIZE, DETAIL_SIZE = 11, 10  # points
+PAD = 0.09
+COLUMN_GAP = 0.7
+
+
+@dataclass(frozen=True)
+class Box:
+    """A node to draw: title lines, detail lines, a key of ``PATTERN_COLOURS``, a group."""
+
+    title: tuple[str, ...]
+    details: tuple[str, ...] = ()
+    kind: str = "OPAQUE"
+    group: int | None = None
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A dashed frame around boxes (their positions in the list), with a label such as ``× 3``."""
+
+    members: tuple[int, ...]
+    label: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where things are, in inches, y downwards: box centres and sizes, wires as point lists.
+
+    A wire runs straight up or down beside boxes; sideways only in the space between layers.
+    ``bends`` marks the wires that are drawn with straight corners (from one column to the next).
+    """
+
+    boxes: list[tuple[float, float, float, float]]
+    wires: dict[tuple[int, int], list[tuple[float, float]]]
+    frames: list[tuple[float, float, float, float]]
+    width: float
+    height: float
+    bends: frozenset[tuple[int, int]] = field(default_factory=frozenset)
+
+
+def _text_size(line: str, size: float, bold: bool = False) -> tuple[float, float]:
+    """(width, height) of a line of text in inches."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(family=FONT, size=size, weight="bold" if bold else "normal")
+    width, _, _ = text_to_path.get_text_width_height_descent(line, font, ismath=False)
+    return width / 72, size * 1.25 / 72
+
+
+def _box_size(box: Box) -> tuple[float, float]:
+    sizes = [_text_size(line, LABEL_SIZE, True) for line in box.title]
+    sizes += [_text_size(line, DETAIL_SIZE) for line in box.details]
+    return max(w for w, _ in sizes) + 2.4 * PAD, sum(h for _, h in sizes) + 2 * PAD
+
+
+def _layers(count: int, arrows: Sequence[tuple[int, int]]) -> list[list[tuple[int, ...]]]:
+    """The layers, top to bottom, each from left to right.
+
+    An entry ``(box,)`` is a box, ``(source, target, layer)`` a point of an arrow that passes
+    through. Layers and few crossings come from grandalf's Sugiyama layout.
+    """
+    from grandalf.graphs import Edge, Graph, Vertex
+    from grandalf.layouts import SugiyamaLayout, VertexViewer
+
+    vertices = [Vertex(k) for k in range(count)]
+    for vertex in vertices:
+        vertex.view = VertexViewer(1, 1)
+    edges = [Edge(vertices[a], vertices[b]) for a, b in dict.fromkeys(arrows)]
+    layers: list[list[tuple[int, ...]]] = []
+    for component in Graph(vertices, edges).C:
+        layout = SugiyamaLayout(component)
+        roots = [v for v in component.sV if not v.e_in()]
+        layout.init_all(roots=roots, inverted_edges=[], optimize=True)
+        for _ in range(8):
+            for _ in layout.ordering_step():
+                pass
+        names = {
+            dummy: (edge.v[0].data, edge.v[1].data, rank)
+            for edge, points in layout.ctrls.items()
+            for rank, dummy in points.items()
+            if getattr(dummy, "dummy", 0)
+        }
+        for rank, layer in enumerate(layout.layers):
+            if rank == len(layers):
+                layers.append([])
+            layers[rank].extend(names.get(v) or (v.data,) for v in layer)
+    return [layer for layer in layers if layer]
+
+
+def _across(
+    layers: Sequence[Sequence[tuple[int, ...]]],
+    sizes: Mapping[tuple[int, ...], float],
+    segments: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
+) -> dict[tuple[int, ...], float]:
+    """The position of each entry across its layer: the straightest wires without any overlap.
+
+    The linear program of Gansner and others, "A Technique for Drawing Directed Graphs" (1993),
+    section 4: minimise the sum of weight * |difference| over wire segments, where neighbours in a
+    layer keep their order and distance. A weaker term centres a box over its branches.
+    """
+    import numpy as np
+    from scipy.optimize import linprog  # type: ignore[import-untyped]
+    from scipy.sparse import coo_matrix  # type: ignore[import-untyped]
+
+    entries = [entry for layer in layers for entry in layer]
+    where = {entry: k for k, entry in enumerate(entries)}
+    after: dict[int, list[int]] = {}
+    before: dict[int, list[int]] = {}
+    terms: list[tuple[dict[int, float], float]] = []
+    for a, b in segments:
+        weight = (2.0, 1.0, 8.0)[(len(a) == 3) + (len(b) == 3)]  # box-box, box-point, point-point
+        terms.append(({where[a]: 1.0, where[b]: -1.0}, weight))
+        after.setdefault(where[a], []).append(where[b])
+        before.setdefault(where[b], []).append(where[a])
+    for table in (after, before):
+        for k, others in table.items():
+            if len(others) > 1:
+                mean = {other: -1.0 / len(others) for other in others}
+                terms.append(({k: 1.0, **mean}, 0.4))
+    rows: list[tuple[dict[int, float], float]] = []
+    n = len(entries)
+    for k, (term, _) in enumerate(terms):  # difference <= slack, and -difference <= slack
+        rows.append(({**term, n + k: -1.0}, 0.0))
+        rows.append(({**{i: -v for i, v in term.items()}, n + k: -1.0}, 0.0))
+    for layer in layers:
+        for left, right in pairwise(layer):
+            gap = (sizes[left] + sizes[right]) / 2 + SIDE_GAP
+            rows.append(({where[left]: 1.0, where[right]: -1.0}, -gap))
+    if not rows:
+        return {entry: sizes[entry] / 2 for entry in entries}
+    data = [(r, c, v) for r, (row, _) in enumerate(rows) for c, v in row.items()]
+    matrix = coo_matrix(
+        ([v for _, _, v in data], ([r for r, _, _ in data], [c for _, c, _ in data])),
+        shape=(len(rows), n + len(terms)),
+    )
+    cost = np.concatenate([np.full(n, 1e-6), [weight for _, weight in terms]])
+    low = [sizes[entry] / 2 for entry in entries] + [0.0] * len(terms)
+    answer = linprog(
+        cost,
+        A_ub=matrix.tocsr(),
+        b_ub=[bound for _, bound in rows],
+        bounds=[(value, None) for value in low],
+        method="highs",
+    )
+    return {entry: float(answer.x[k]) for entry, k in where.items()}
+
+
+def _columns(
+    layers: Sequence[Sequence[tuple[int, ...]]],
+    lengths: Sequence[float],
+    arrows: Sequence[tuple[int, int]],
+    together: Sequence[Sequence[int]],
+    limit: float,
+    most: int,
+) -> list[tuple[int, int]]:
+    """Ranges of layers, one a column, at most ``most``, each about ``limit`` long.
+
+    A column ends only behind a box whose result is all that goes on, and no frame is cut.
+    """
+    rank = {entry[0]: k for k, layer in enumerate(layers) for entry in layer if len(entry) == 1}
+    sources: list[set[int]] = [set() for _ in layers]
+    for a, b in arrows:
+        for k in range(rank[a], rank[b]):
+            sources[k].add(a)
+    whole = [False] * len(layers)
+    for members in together:
+        ranks = [rank[m] for m in members]
+        for k in range(min(ranks), max(ranks)):
+            whole[k] = True
+    breaks = [
+        k
+        for k in range(len(layers) - 1)
+        if not whole[k] and len(sources[k]) == 1 and rank[next(iter(sources[k]))] == k
+    ]
+    total = sum(lengths)
+    wanted = 1 if total <= 1.25 * limit else min(most, math.ceil(total / limit))
+    chosen: list[int] = []
+    done = [sum(lengths[: k + 1]) for k in range(len(layers))]
+    for part in range(1, wanted):
+        free = [k for k in breaks if not chosen or k > chosen[-1]]
+        if free:
+            chosen.append(min(free, key=lambda k: abs(done[k] - total * part / wanted)))
+    starts = [0, *(k + 1 for k in chosen)]
+    return list(zip(starts, [*starts[1:], len(layers)], strict=True))
+
+
+def place(
+    sizes: Sequence[tuple[float, float]],
+    arrows: Sequence[tuple[int, int]],
+    frames: Sequence[Sequence[int]] = (),
+    together: Sequence[Sequence[int]] = (),
+    *,
+    limit: float = 9.5,
+    breadth: float = 12.5,
+    margins: Sequence[float] | None = None,
+) -> Layout:
+    """Place boxes of the given (width, height), in inches, in layers from top to bottom.
+
+    ``arrows`` go from earlier to later boxes. No two boxes overlap and no wire runs through a box.
+    A drawing much longer than ``limit`` inches goes on in a next column, where that is possible
+    and the columns together stay within about ``breadth`` inches.
+    ``together`` names boxes that one column must hold; ``margins`` keeps space left of a box.
+    """
+    margin = list(margins or [0.0] * len(sizes))
+    layers = _layers(len(sizes), arrows)
+    rank = {entry[0]: k for k, layer in enumerate(layers) for entry in layer if len(entry) == 1}
+    first = [min(rank[m] for m in members) for members in frames]
+    last = [max(rank[m] for m in members) for members in frames]
+    depth = [max(sizes[e[0]][1] for e in layer if len(e) == 1) for layer in layers]
+    lead = [LAYER_GAP + 0.3 * first.count(k) + 0.1 * last.count(k - 1) for k in range(len(layers))]
+    lengths = [gap + size for gap, size in zip(lead, depth, strict=True)]
+    broad = {
+        entry: (sizes[entry[0]][0] + 2 * margin[entry[0]] if len(entry) == 1 else WIRE)
+        for layer in layers
+        for entry in layer
+    }
+    widest = max(sum(broad[e] + SIDE_GAP for e in layer) for layer in layers)
+    most = max(1, int((breadth + COLUMN_GAP) / (widest + COLUMN_GAP)))
+    columns = _columns(layers, lengths, arrows, [*frames, *together], limit, most)
+    column_of = [c for c, (start, stop) in enumerate(columns) for _ in range(start, stop)]
+
+    path: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+    for a, b in dict.fromkeys(arrows):
+        between = [(a, b, k) for k in range(rank[a] + 1, rank[b])]
+        path[a, b] = [(a,), *between, (b,)]
+    level = {entry: k for k, layer in enumerate(layers) for entry in layer}
+    x: dict[tuple[int, ...], float] = {}
+    top = [0.0] * len(layers)
+    shift = height = 0.0
+    spans: list[tuple[float, float]] = []
+    for start, stop in columns:
+        segments = [
+            (p, q)
+            for entries in path.values()
+            for p, q in pairwise(entries)
+            if start <= level[p] and level[q] < stop
+        ]
+        part = _across(layers[start:stop], broad, segments)
+        left = min(part[e] - broad[e] / 2 for e in part)
+        right = max(part[e] + broad[e] / 2 for e in part)
+        framed = any(start <= f < stop for f in first)
+        inset = 0.15 if framed else 0.0
+        for entry, value in part.items():
+            x[entry] = value - left + shift + inset
+        y = 0.0
+        for k in range(start, stop):
+            reach = [abs(part[p] - part[q]) for p, q in segments if level[q] == k]
+            extra = min(0.5, 0.05 * max(reach, default=0.0))
+            y += (lead[k] if k > start else 0.3 * first.count(k)) + extra
+            top[k] = y
+            y += depth[k]
+        height = max(height, y + 0.1 * last.count(stop - 1))
+        spans.append((shift, shift + right - left + 2 * inset))
+        shift = spans[-1][1] + COLUMN_GAP
+
+    def middle(entry: tuple[int, ...]) -> float:
+        return top[level[entry]] + depth[level[entry]] / 2
+
+    boxes = [(x[(k,)], middle((k,)), *sizes[k]) for k in range(len(sizes))]
+    wires: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    bends = set()
+    rise = 0.2
+    for (a, b), entries in path.items():
+        points = [(x[(a,)], boxes[a][1] + sizes[a][1] / 2)]
+        for p, q in pairwise(entries):
+            low, high = level[p], level[q]
+            points.append((x[p], top[low] + depth[low]))
+            if column_of[low] != column_of[high]:
+                bends.add((a, b))
+                gutter = spans[column_of[low]][1] + COLUMN_GAP / 2
+                under = top[low] + depth[low] + rise + 0.1 * last.count(low)
+                over = top[high] - rise - 0.3 * first.count(high)
+                points += [(x[p], under), (gutter, under), (gutter, over), (x[q], over)]
+                height = max(height, under)
+            points.append((x[q], top[high]))
+        points.append((x[(b,)], boxes[b][1] - sizes[b][1] / 2))
+        wires[a, b] = [
+            p
+            for k, p in enumerate(points)
+            if k == 0 or max(abs(p[0] - points[k - 1][0]), abs(p[1] - points[k - 1][1])) > 1e-6
+        ]
+    outlines = []
+    for members, begin, end in zip(frames, first, last, strict=True):
+        held = set(members)
+        inner = [
+            (x[e], broad[e])
+            for k in range(begin, end + 1)
+            for e in layers[k]
+            if (e[0] in held if len(e) == 1 else e[1] in held)
+        ]
+        outlines.append(
+            (
+                min(c - w / 2 for c, w in inner) - 0.1,
+                top[begin] - 0.12,
+                max(c + w / 2 for c, w in inner) + 0.1,
+                top[end] + depth[end] + 0.1,
+            )
+        )
+    low_x = min([0.0, *(o[0] for o in outlines)])
+    over_y = -rise - 0.1 if bends else 0.0
+    return _moved(
+        Layout(boxes, wires, outlines, shift - COLUMN_GAP, height, frozenset(bends)),
+        -low_x,
+        -over_y,
+    )
+
+
+def _moved(layout: Layout, dx: float, dy: float) -> Layout:
+    return Layout(
+        [(x + dx, y + dy, w, h) for x, y, w, h in layout.boxes],
+        {key: [(x + dx, y + dy) for x, y in points] for key, points in layout.wires.items()},
+        [(a + dx, b + dy, c + dx, d + dy) for a, b, c, d in layout.frames],
+        layout.width + 2 * dx,
+        layout.height + dy,
+        layout.bends,
+    )
+
+
+def _turned(layout: Layout) -> Layout:
+    """The layout from left to right instead of from top to bottom."""
+    return Layout(
+        [(y, x, h, w) for x, y, w, h in layout.boxes],
+        {key: [(y, x) for x, y in points] for key, points in layout.wires.items()},
+        [(b, a, d, c) for a, b, c, d in layout.frames],
+        layout.height,
+        layout.width,
+        layout.bends,
+    )
+
+
+def tint(colour: str, strength: float) -> tuple[float, float, float]:
+    """``colour`` mixed with white: 1 is the colour, 0 is white."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (1 - strength * (1 - part) for part in to_rgb(colour))
+    return red, green, blue
+
+
+def layered(
+    boxes: Sequence[Box],
+    arrows: Sequence[tuple[int, int]],
+    frames: Sequence[Frame] = (),
+    *,
+    direction: str = "down",
+    title: str = "",
+) -> Any:
+    """A layered drawing as a matplotlib ``Figure``, with a legend of the kinds that occur.
+
+    Boxes of one ``group`` share a grey background, labelled k1, k2, ...
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    if direction not in ("down", "right"):
+        raise WorkbookError(f'direction is "down" or "right", not {direction!r}.')
+    down = direction == "down"
+    sizes = [_box_size(box) for box in boxes]
+    grouped: dict[int, list[int]] = {}
+    for k, box in enumerate(boxes):
+        if box.group is not None:
+            grouped.setdefault(box.group, []).append(k)
+    margins = [0.0] * len(boxes)
+    for group, members in grouped.items():
+        for k in members:
+            margins[k] = 0.12
+        room = _text_size(f"k{group}", DETAIL_SIZE, bold=True)[0] + 0.16
+        margins[members[0]] = room if down else 0.3
+    layout = place(
+        [size if down else size[::-1] for size in sizes],
+        arrows,
+        [frame.members for frame in frames],
+        list(grouped.values()),
+        margins=margins,
+        limit=9.5 if down else 10.0,
+        breadth=12.5 if down else 30.0,
+    )
+    layout = layout if down else _turned(layout)
+    edge = 0.2
+    head = 0.35 if title else 0.0
+    kinds = [kind for kind in PATTERN_COLOURS if any(box.kind == kind for box in boxes)]
+    rows, legend_width = _legend_rows(kinds, max(layout.width, 4.0))
+    width = max(layout.width, legend_width, _text_size(title, 12, True)[0]) + 2 * edge
+    height = layout.height + head + 0.28 * len(rows) + 0.15 + 2 * edge
+    layout = _moved(layout, (width - layout.width) / 2, edge + head)
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(width, height))
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set_xlim(0, width)
+        axes.set_ylim(height, 0)
+        axes.axis("off")
+        _draw_groups(axes, layout, grouped, down)
+        _draw_frames(axes, layout, frames)
+        _draw_wires(axes, layout, down)
+        for box, place_ in zip(boxes, layout.boxes, strict=True):
+            _draw_box(axes, box, place_)
+        _draw_legend(axes, rows, height - edge - 0.28 * len(rows), width)
+        if title:
+            axes.text(edge, edge + 0.1, title, fontsize=12, weight="bold", va="center")
+    return figure
+
+
+def _draw_box(axes: Any, box: Box, where: tuple[float, float, float, float]) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    x, y, w, h = where
+    colour = PATTERN_COLOURS[box.kind]
+    round_ = h / 2.2 if box.kind == "INPUT" else 0.08
+    axes.add_patch(
+        FancyBboxPatch(
+            (x - w / 2, y - h / 2),
+            w,
+            h,
+            boxstyle=f"round,pad=0,rounding_size={round_}",
+            facecolor=tint(colour, 0.38),
+            edgecolor=GREY if box.kind == "INPUT" else tint(colour, 1.0),
+            linewidth=1.4,
+            zorder=4,
+        )
+    )
+    lines = [(line, LABEL_SIZE, "bold", BLACK) for line in box.title]
+    lines += [(line, DETAIL_SIZE, "normal", "#333333") for line in box.details]
+    heights = [_text_size(line, size)[1] for line, size, _, _ in lines]
+    top = y - sum(heights) / 2
+    for (line, size, weight, ink), tall in zip(lines, heights, strict=True):
+        axes.text(
+            x,
+            top + tall / 2,
+            line,
+            ha="center",
+            va="center_baseline",
+            fontsize=size,
+            weight=weight,
+            color=ink,
+            zorder=5,
+        )
+        top += tall
+
+
+def _wire_path(points: Sequence[tuple[float, float]], bent: bool, down: bool) -> Any:
+    from matplotlib.path import Path
+
+    vertices, codes = [points[0]], [Path.MOVETO]
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if bent or abs(x0 - x1) < 1e-6 or abs(y0 - y1) < 1e-6:
+            vertices.append((x1, y1))
+            codes.append(Path.LINETO)
+        else:  # leaves and arrives along the drawing's direction, so it stays between the layers
+            half = ((y0 + y1) / 2) if down else ((x0 + x1) / 2)
+            vertices += [(x0, half), (x1, half)] if down else [(half, y0), (half, y1)]
+            vertices.append((x1, y1))
+            codes += [Path.CURVE4] * 3
+    return Path(vertices, codes)
+
+
+def _draw_wires(axes: Any, layout: Layout, down: bool) -> None:
+    from matplotlib.patches import FancyArrowPatch
+
+    for key, points in layout.wires.items():
+        axes.add_patch(
+            FancyArrowPatch(
+                path=_wire_path(points, key in layout.bends, down),
+                arrowstyle="-|>,head_length=5,head_width=2.5",
+                mutation_scale=1,
+                linewidth=1.2,
+                color="#444444",
+                zorder=3,
+                joinstyle="round",
+            )
+        )
+
+
+def _draw_groups(
+    axes: Any, layout: Layout, grouped: Mapping[int, Sequence[int]], down: bool
+) -> None:
+    from matplotlib.patches import FancyBboxPatch, PathPatch
+
+    colour = "#E2E2E2"
+    for group, members in grouped.items():
+        for k in members:
+            x, y, w, h = layout.boxes[k]
+            axes.add_patch(
+                FancyBboxPatch(
+                    (x - w / 2 - 0.09, y - h / 2 - 0.09),
+                    w + 0.18,
+                    h + 0.18,
+                    boxstyle="round,pad=0,rounding_size=0.12",
+                    facecolor=colour,
+                    edgecolor="none",
+                    zorder=1,
+                )
+            )
+        for (a, b), points in layout.wires.items():
+            if a in members and b in members:
+                path = _wire_path(points, (a, b) in layout.bends, down)
+                axes.add_patch(
+                    PathPatch(path, fill=False, edgecolor=colour, linewidth=18, zorder=1)
+                )
+        x, y, w, h = layout.boxes[members[0]]
+        spot = (x - w / 2 - 0.14, y) if down else (x, y - h / 2 - 0.18)
+        axes.text(
+            *spot,
+            f"k{group}",
+            ha="right" if down else "center",
+            va="center",
+            fontsize=DETAIL_SIZE,
+            weight="bold",
+            color="#333333",
+            zorder=5,
+        )
+
+
+def _draw_frames(axes: Any, layout: Layout, frames: Sequence[Frame]) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    for frame, (left, top, right, bottom) in zip(frames, layout.frames, strict=True):
+        axes.add_patch(
+            FancyBboxPatch(
+                (left, top),
+                right - left,
+                bottom - top,
+                boxstyle="round,pad=0,rounding_size=0.1",
+                facecolor="none",
+                edgecolor="#333333",
+                linestyle="--",
+                linewidth=1.2,
+                zorder=2,
+            )
+        )
+        axes.text(
+            right,
+            top - 0.03,
+            frame.label,
+            fontsize=LABEL_SIZE,
+            weight="bold",
+            ha="right",
+            va="bottom",
+        )
+
+
+def _legend_rows(kinds: Sequence[str], width: float) -> tuple[list[list[tuple[float, str]]], float]:
+    """Rows of (offset, kind) that fit ``width`` inches, and the widest row."""
+    rows: list[list[tuple[float, str]]] = []
+    used = widest = 0.0
+    for kind in kinds:
+        need = _text_size(PATTERN_NAMES[kind], DETAIL_SIZE)[0] + 0.5
+        if not rows or used + need > width:
+            rows.append([])
+            used = 0.0
+        rows[-1].append((used, kind))
+        used += need
+        widest = max(widest, used)
+    return rows, widest
+
+
+def _draw_legend(
+    axes: Any, rows: Sequence[Sequence[tuple[float, str]]], top: float, width: float
+) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    for number, row in enumerate(rows):
+        y = top + 0.28 * number + 0.14
+        last_offset, last_kind = row[-1]
+        used = last_offset + _text_size(PATTERN_NAMES[last_kind], DETAIL_SIZE)[0] + 0.3
+        start = (width - used) / 2
+        for offset, kind in row:
+            colour = PATTERN_COLOURS[kind]
+            axes.add_patch(
+                FancyBboxPatch(
+                    (start + offset, y - 0.07),
+                    0.2,
+                    0.14,
+                    boxstyle="round,pad=0,rounding_size=0.04",
+                    facecolor=tint(colour, 0.38),
+                    edgecolor=GREY if kind == "INPUT" else colour,
+                )
+            )
+            axes.text(
+                start + offset + 0.27,
+                y,
+                PATTERN_NAMES[kind],
+                fontsize=DETAIL_SIZE,
+                va="center_baseline",
+            )
