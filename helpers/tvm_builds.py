@@ -52,12 +52,13 @@ class TvmBuild:
 _chosen: TvmBuild | None = None
 
 
-def use_tvm(kind: str = "relay", *, quiet: bool = False) -> TvmBuild:
+def use_tvm(kind: str = "relay", *, quiet: bool = False) -> None:
     """Choose the TVM that this process imports, and say in one line which one it is.
 
     ``kind`` is ``"relay"`` (TVM 0.16, with Relay) or ``"relax"`` (today's TVM). Call it before
     the first ``import tvm``; calling it again with the same kind changes nothing. A TVM of your
     own that has Relay is used when it is the ``tvm`` on ``sys.path`` (through ``PYTHONPATH``, say).
+    :func:`chosen` gives what was chosen as an object.
 
     Raises :class:`WorkbookError` with one sentence when the machine cannot run it, when the build
     is not installed, or when the other TVM is already imported.
@@ -73,7 +74,6 @@ def use_tvm(kind: str = "relay", *, quiet: bool = False) -> TvmBuild:
         _chosen = _describe(kind)
     if not quiet:
         print(_chosen)
-    return _chosen
 
 
 def chosen() -> TvmBuild:
