@@ -129,7 +129,7 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Model:
     - ``size``: height and width in pixels, a number or a pair, multiples of 32 from 64
       (resnet18, mobilenet, ocr_detector). ``width``: of the line of text (ocr_recognizer).
     - ``layers``: 18 or 34 (resnet18).
-    - ``bind=False``: keep weights as parameters beside the module (mlp, resnet18, mobilenet).
+    - ``bind=False``: keep weights as parameters beside the module (all with random weights).
 
     Raises :class:`WorkbookError` for an unknown name (with the nearest ones), an option the model
     does not have, a value that does not fit, and a model file that is not installed.

@@ -45,7 +45,7 @@ def _picture(options: Mapping[str, Any]) -> dict[str, InputSpec]:
 def _light(family: str, name: str, logit_scale: float) -> Entry:
     form = LightOnnx(name, logit_scale)
     spec = _fixed("data", (1, 3, 224, 224), samples.image)
-    return Entry(family, "onnx", "Apache-2.0", form, spec)
+    return Entry(family, "onnx", "Apache-2.0", form, spec, options={"bind": True})
 
 
 def _testing(
@@ -137,7 +137,7 @@ MODELS: dict[str, Entry] = {
     "ocr_detector": _ocr(
         "text detector",
         "ch_PP-OCRv4_det_infer.onnx",
-        lambda options: {"x": ((1, 3, *options["size"]), samples.text_line)},
+        lambda options: {"x": ((1, 3, *options["size"]), samples.page)},
         size=(320, 320),
     ),
     "ocr_recognizer": _ocr(

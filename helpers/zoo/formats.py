@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from helpers.errors import WorkbookError
-from helpers.tvm_builds import ROOT, native_log_quiet, need_relay
-from helpers.zoo.weights import randomised
+from helpers.tvm_builds import ROOT, chosen, native_log_quiet, need_relay
+from helpers.zoo import weights
 
 MODELS_DIR = ROOT / ".deps" / "models"
 CACHE_DIR = ROOT / ".state" / "zoo"
@@ -59,17 +59,42 @@ def _onnxruntime(model: Path | bytes) -> Runner:
     return lambda inputs: list(session.run(None, dict(inputs)))
 
 
-def _from_onnx(model: Any, shapes: Shapes) -> Any:
-    """Import with all weights as constants.
+def _from_onnx(file: Path, model: Callable[[], Any], shapes: Shapes, freeze: bool) -> Any:
+    """The module of the ONNX model that ``model()`` makes of ``file``; kept in ``.state/zoo``.
 
-    Weights frozen at import cost no more time than weights bound afterwards (measured: 3 against
-    3 s for ResNet-50, 10 against 22 s for DenseNet-121), and some models need it.
+    Importing takes seconds (it compiles and runs every operator of constants), reading the kept
+    module a few hundredths of one. ``freeze`` makes constants of the weights: some models need it.
     """
+    import tvm
     from tvm import relay
 
+    key = hashlib.sha256(repr((str(chosen()), sorted(shapes.items()), freeze)).encode())
+    for part in (file, Path(__file__), Path(weights.__file__)):
+        key.update(part.read_bytes())
+    kept = CACHE_DIR / f"{key.hexdigest()[:16]}.json"
+    if kept.is_file():
+        return tvm.ir.load_json(kept.read_text())
     with native_log_quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return relay.frontend.from_onnx(model, shape=dict(shapes), freeze_params=True)[0]
+        module = relay.frontend.from_onnx(model(), shape=dict(shapes), freeze_params=freeze)[0]
+        module = relay.transform.InferType()(module)
+    _write(kept, tvm.ir.save_json(module).encode())
+    return module
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write in one step, so that no other process reads half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    part.write_bytes(content)
+    part.replace(path)
+
+
+def _initializers(proto: Any) -> dict[str, Any]:
+    import tvm
+    from onnx import numpy_helper
+
+    return {t.name: tvm.nd.array(numpy_helper.to_array(t)) for t in proto.graph.initializer}
 
 
 @dataclass(frozen=True)
@@ -84,7 +109,8 @@ class OnnxFile:
     def relay(self, shapes: Shapes, options: Options) -> tuple[Any, dict[str, Any]]:  # noqa: D102
         import onnx
 
-        return _from_onnx(onnx.load(_installed(self.file)), shapes), {}
+        file = _installed(self.file)
+        return _from_onnx(file, lambda: onnx.load(file), shapes, freeze=True), {}
 
     def runner(self, shapes: Shapes, options: Options) -> Runner:  # noqa: D102
         return _onnxruntime(_installed(self.file))
@@ -110,10 +136,7 @@ class _Generated:
         content = self.proto(shapes, options).SerializeToString(deterministic=True)
         path = CACHE_DIR / f"{hashlib.sha256(content).hexdigest()[:16]}.onnx"
         if not path.is_file():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            part = path.with_suffix(f".{os.getpid()}.part")
-            part.write_bytes(content)
-            part.replace(path)
+            _write(path, content)
         return path
 
 
@@ -124,14 +147,20 @@ class LightOnnx(_Generated):
     name: str
     logit_scale: float
 
-    def proto(self, shapes: Shapes, options: Options) -> Any:  # noqa: D102
+    @property
+    def _file(self) -> Path:
         import onnx
 
         folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
-        return randomised(folder / f"light_{self.name}.onnx", self.logit_scale)
+        return folder / f"light_{self.name}.onnx"
+
+    def proto(self, shapes: Shapes, options: Options) -> Any:  # noqa: D102
+        return weights.randomised(self._file, self.logit_scale)
 
     def relay(self, shapes: Shapes, options: Options) -> tuple[Any, dict[str, Any]]:  # noqa: D102
-        return _from_onnx(self.proto(shapes, options), shapes), {}
+        proto = self.proto(shapes, options)
+        module = _from_onnx(self._file, lambda: proto, shapes, freeze=False)
+        return module, _initializers(proto)
 
 
 @dataclass(frozen=True)
@@ -150,13 +179,11 @@ class RelayTesting(_Generated):
 
     def relay(self, shapes: Shapes, options: Options) -> tuple[Any, dict[str, Any]]:  # noqa: D102
         import tvm
-        from onnx import numpy_helper
         from tvm import relay
 
         shape = tuple(relay.Any() if isinstance(n, str) else n for n in shapes["data"])
-        weights = self.proto(shapes, options).graph.initializer
-        params = {t.name: tvm.nd.array(numpy_helper.to_array(t)) for t in weights}
-        return tvm.IRModule.from_expr(self.function(shape, options)), params
+        module = tvm.IRModule.from_expr(self.function(shape, options))
+        return module, _initializers(self.proto(shapes, options))
 
 
 @dataclass(frozen=True)
@@ -214,4 +241,6 @@ def import_module(
     if bind:
         main = relay.build_module.bind_params_by_name(module["main"], params)
         module, params = tvm.IRModule.from_expr(main), {}
-    return relay.transform.InferType()(module), params
+    module = relay.transform.InferType()(module)
+    taken = {parameter.name_hint for parameter in module["main"].params}
+    return module, {name: value for name, value in params.items() if name in taken}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-WORDS = ("Relay compiles 2024", "Fusion saves memory", "Graph executor 17", "Layout NCHW 56")
+WORDS = ("Relay 2024", "Fusion 317", "Graph 560", "Layout 48")
+_FONT = 34.0  # pixels: fills the 48 rows that the OCR models take
 
 
 def image(shape: tuple[int, ...], seed: int) -> np.ndarray:
@@ -34,25 +35,38 @@ def text(seed: int) -> str:
     return WORDS[seed % len(WORDS)]
 
 
-def text_line(shape: tuple[int, ...], seed: int, turned: bool = False) -> np.ndarray:
-    """A line of black text on white, scaled to -1 .. 1, as PP-OCR is fed: (N, 3, H, W) float32.
-
-    Picture ``i`` of a batch shows ``text(seed + i)``; ``turned`` rotates by 180 degrees.
-    """
+def _written(words: str, width: int, height: int) -> np.ndarray:
+    """Black words in the middle of a white picture, scaled to -1 .. 1."""
     from PIL import Image, ImageDraw, ImageFont
 
-    n, channels, height, width = shape
-    pictures = []
+    picture = Image.new("L", (width, height), 255)
+    font = ImageFont.load_default(_FONT)
+    place = (width // 2, height // 2)
+    ImageDraw.Draw(picture).text(place, words, fill=0, font=font, anchor="mm")
+    return np.asarray(picture, np.float32) / 127.5 - 1.0
+
+
+def page(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """A white page with the words ``text(seed)`` in the middle: (1, 3, H, W) float32, -1 to 1."""
+    return np.broadcast_to(_written(text(seed), shape[3], shape[2]), shape).copy()
+
+
+def text_line(shape: tuple[int, ...], seed: int, turned: bool = False) -> np.ndarray:
+    """A line of text cut out of a page, as PP-OCR is fed: (N, 3, H, W) float32, -1 to 1.
+
+    Line ``i`` of a batch shows ``text(seed + i)``, on the left; grey (0) fills what remains.
+    ``turned`` rotates the line by 180 degrees.
+    """
+    from PIL import ImageFont
+
+    n, _, height, width = shape
+    out = np.zeros(shape, np.float32)
     for i in range(n):
-        picture = Image.new("L", (width, height), 255)
         words = text(seed + i)
-        size = min(34.0, 34.0 * 0.94 * width / ImageFont.load_default(34.0).getlength(words))
-        place = (width // 2, height // 2)
-        font = ImageFont.load_default(size)
-        ImageDraw.Draw(picture).text(place, words, fill=0, font=font, anchor="mm")
-        pixels = np.asarray(picture, np.float32) / 127.5 - 1.0
-        pictures.append(pixels[::-1, ::-1] if turned else pixels)
-    return np.repeat(np.stack(pictures)[:, None], channels, axis=1)
+        needed = int(ImageFont.load_default(_FONT).getlength(words)) + 10
+        line = _written(words, min(needed, width), height)
+        out[i, :, :, : line.shape[1]] = line[::-1, ::-1] if turned else line
+    return out
 
 
 def upside_down_line(shape: tuple[int, ...], seed: int) -> np.ndarray:
