@@ -127,7 +127,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 # --- what runs -----------------------------------------------------------------------------------
 
 
-_UNITS = (("µs", 1e6), ("ms", 1e3), ("s", 1.0), ("s", 0.0))
+_UNITS = (("µs", 1e6), ("ms", 1e3), ("s", 1.0))
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Timing:
         return max(self.seconds)
 
     def __str__(self) -> str:
-        unit, scale = next(u for u in _UNITS if self.median * u[1] < 1000)
+        unit, scale = next((u for u in _UNITS if self.median * u[1] < 1000), _UNITS[-1])
         low, middle, high = (f"{scale * t:.3g}" for t in (self.low, self.median, self.high))
         return f"{middle} {unit} ({low} to {high} over {len(self.seconds)} repeats)"
 

@@ -34,7 +34,7 @@ def explained(what: str) -> Iterator[None]:
 
 def reason(error: BaseException, notes: Sequence[str] = ()) -> str:
     """The line of TVM's message that says what is wrong, without its C++ frames."""
-    useful = [note for note in notes if "was unable to infer a type" not in note]
+    useful = [note for note in notes if "was unable to infer a type" not in note] or list(notes)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     marked = [line for line in lines if re.match(r"[\w.]*(Error|Exit): ", line)]
     line = useful[0].splitlines()[0] if useful else (marked or lines or [type(error).__name__])[-1]
