@@ -14,6 +14,7 @@ from helpers.errors import WorkbookError
 from tools import build_notebooks, page_checks
 from tools.build_notebooks import build, differences, main
 from tools.check_notebooks import changed_copy, run_nbval
+from tools.check_notebooks import main as check_notebooks
 from tools.kernels import ROOT
 from tools.pages import Page, as_text, blank_answers, find_pages, read_page
 
@@ -363,6 +364,21 @@ def test_a_cell_that_nbval_does_not_run_has_not_passed(tmp_path, monkeypatch):
     (tmp_path / "page.ipynb").write_text(as_text(stored(["1", "2"])))
     found = run_nbval([tmp_path / "page.ipynb"], tmp_path)
     assert found == dict.fromkeys([("page.ipynb", 0), ("page.ipynb", 1)], "nbval did not run it")
+
+
+def test_no_notebook_is_not_a_pass(tmp_path, capsys):
+    assert check_notebooks([], tmp_path) == 1
+    assert "no notebook to check" in capsys.readouterr().out
+
+
+def test_the_whole_check_names_page_and_defect(built, capsys):
+    assert check_notebooks(["--static"], built) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said == [
+        "01_tiny: There are 8 cells: a lesson has 20 to 35.",
+        "01_tiny: Only 3 of 4 outputs are compared strictly, not 85%.",
+        "nbval compares 7 of 8 outputs strictly.",
+    ]
 
 
 class Item:

@@ -98,7 +98,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         for page in find_pages(root, [Path(name).stem for name in options.names])
         if page.target.exists()
     ]
-    found = differences(root)
+    found = differences(root) if pages else ["There is no notebook to check."]
     strict = outputs = 0
     for page in pages:
         notebook = nbformat.read(page.target, 4)

@@ -77,11 +77,12 @@ def find_pages(root: Path, names: list[str] | None = None) -> list[Page]:
 
 
 def find_notebooks(root: Path) -> list[Path]:
-    """Every ``.ipynb`` of the workbook, whoever made it; hidden folders are not looked into."""
+    """Every ``.ipynb`` among the built ones, whoever made it, but for JupyterLab's checkpoints."""
     return sorted(
         path
-        for path in root.rglob("*.ipynb")
-        if not any(part.startswith(".") for part in path.relative_to(root).parts)
+        for folder in ("notebooks", "labs", "solutions")
+        for path in (root / folder).rglob("*.ipynb")
+        if ".ipynb_checkpoints" not in path.parts
     )
 
 
