@@ -461,11 +461,10 @@ def _row_of_group(group: Group) -> Row:
 
 
 def _library(x: Any) -> Any:
-    """The executor factory or executable in ``x``, or ``None`` when ``x`` is Relay."""
-    for candidate in (x, getattr(x, "library", None), getattr(x, "lib", None)):
-        if hasattr(candidate, "function_metadata") or hasattr(candidate, "get_graph_json"):
-            return candidate
-    return None
+    """What holds the kernels of a build, or ``None`` when ``x`` is no build."""
+    if hasattr(x, "library"):
+        return x.library
+    return x if hasattr(x, "get_graph_json") or hasattr(x, "function_metadata") else None
 
 
 def _ledger_of_library(library: Any) -> Ledger:

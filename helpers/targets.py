@@ -22,29 +22,31 @@ def host_cpu() -> str:
 
 
 def resolve(target: Any = None) -> Any:
-    """A ``tvm.target.Target`` from a name, a target string, a Target, or ``None``.
+    """A ``tvm.target.Target`` from a name, a target string, a dictionary, a Target, or ``None``.
 
-    Names: ``"teaching"`` (the default), ``"host"``, ``"cuda"``; any other string is TVM's own
-    syntax. Raises :class:`WorkbookError` for a string TVM does not understand, and for ``"cuda"``
-    where this TVM or this machine has none.
+    Names: ``"teaching"`` (the default), ``"host"``, ``"cuda"``; any other string or a dictionary is
+    TVM's own syntax. Raises :class:`WorkbookError` for what TVM does not understand, and for
+    ``"cuda"`` where this TVM or this machine has none.
     """
     import tvm
 
     if isinstance(target, tvm.target.Target):
         return target
-    text = {None: TEACHING_CPU, "teaching": TEACHING_CPU, "host": None}.get(target, target)
-    if text is None:
-        text = host_cpu()
-    if str(text).split()[:1] == ["cuda"] and "cuda" not in chosen().devices:
+    wanted = TEACHING_CPU if target is None or target == "teaching" else target
+    if wanted == "host":
+        wanted = host_cpu()
+    kind = wanted.get("kind") if isinstance(wanted, dict) else str(wanted)
+    if str(kind).split()[:1] == ["cuda"] and "cuda" not in chosen().devices:
         raise WorkbookError(
             f"CUDA was asked for, and {chosen().package} finds no CUDA device here: "
             'use target="teaching" or "host", or a TVM built with CUDA on a machine with a GPU.'
         )
     try:
-        return tvm.target.Target(text)
+        return tvm.target.Target(wanted)
     except Exception as error:
-        reason = str(error).strip().splitlines()[-1].strip()
-        raise WorkbookError(f"TVM does not understand the target {text!r}: {reason}") from error
+        reason = str(error).rsplit("Error: ", 1)[-1].split(". Target creation from")[0]
+        reason = " ".join(reason.split()).rstrip(".")
+        raise WorkbookError(f"TVM does not understand the target {target!r}: {reason}.") from error
 
 
 def device_for(target: Any) -> Any:

@@ -292,8 +292,10 @@ def _make_plain_llvm_mean_the_host() -> None:
     def with_triple(target: Any) -> Any:
         if isinstance(target, str) and re.match(r"\s*llvm(?!.*-mtriple)(\s|$)", target):
             return f"{target.strip()} -mtriple={host_triple()}"
-        if isinstance(target, dict) and target.get("kind") == "llvm" and "mtriple" not in target:
-            return {**target, "mtriple": host_triple()}
+        if isinstance(target, dict):
+            target = {key: with_triple(v) if key == "host" else v for key, v in target.items()}
+            if target.get("kind") == "llvm":
+                return {"mtriple": host_triple(), **target}
         return target
 
     @functools.wraps(original)
