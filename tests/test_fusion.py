@@ -437,20 +437,19 @@ def test_three_routes_count_the_same_bytes(network, level, kernels):
     assert by_graph.weights >= sum(array.numpy().nbytes for array in library.get_params().values())
 
 
-def test_a_library_of_another_executor_gets_one_sentence():
-    import tvm
-    from tvm import relay
+@pytest.mark.parametrize("executor", ["graph", "aot", "vm"])
+def test_a_compiled_model_is_counted_where_it_has_a_graph(executor):
+    from helpers import build as builds
 
-    with tvm.transform.PassContext(opt_level=3):
-        library = relay.build(
-            chain(2),
-            TEACHING_CPU,
-            executor=relay.backend.Executor("aot", {"interface-api": "packed"}),
-            runtime=relay.backend.Runtime("cpp"),
-        )
-    with pytest.raises(WorkbookError, match="only a graph executor build"):
-        fusion.ledger(library)
-    assert fusion.intermediate_buffers(library)["fused_add_add"] == 0
+    compiled = builds.compile(chain(2), executor=executor, cache=False)
+    if executor == "graph":
+        assert fusion.ledger(compiled).rows == fusion.ledger(build(chain(2))).rows
+        assert fusion.intermediate_buffers(compiled) == {"fused_add_add": 0}
+    else:
+        with pytest.raises(WorkbookError, match="only a graph executor build has"):
+            fusion.ledger(compiled)
+        with pytest.raises(WorkbookError, match="not a module, a loaded file or a VM executable"):
+            fusion.intermediate_buffers(compiled)
 
 
 # --- tables ---------------------------------------------------------------------------------------
