@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import ChainMap, Counter
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -217,11 +225,13 @@ def graph(x: Any, *, inside: bool = True, function: str = "main") -> Graph:
 
     Types are inferred on a copy. A ``let`` makes no node: its variable stands for its value, so a
     program has the same graph in graph form and in A-normal form (a ``let`` whose variable is
-    never used leaves a node without consumers). The parameters come first, used or not. With
+    never used leaves a node without consumers). A function that is called where it is written is
+    its body. The parameters come first, used or not. With
     ``inside`` the operators of fused (primitive) functions are nodes, marked with their
     ``group``; without it each call of a fused function is one node of kind ``"fused"``, named as
-    its kernel will be. Other nested functions show their parameters and body, then a node
-    ``"function"`` that takes the body's result; ``scope`` says how deep in functions a node lies.
+    its kernel will be (of long names TVM replaces the end by a hash). Other nested functions show
+    their parameters and body, then a node ``"function"`` that takes the body's result; ``scope``
+    says how deep in functions a node lies.
 
     Raises :class:`WorkbookError` for anything else, and for a program that has no valid types.
     """
@@ -239,7 +249,7 @@ class _Walk:
         self.groups = 0
 
     def run(self, function: Any) -> Graph:
-        seen: dict[Any, int] = {}
+        seen: MutableMapping[Any, int] = {}
         for parameter in function.params:
             self.add(seen, parameter, "input", name=parameter.name_hint)
         self.visit(function.body, seen, None, 0)
@@ -253,7 +263,7 @@ class _Walk:
 
     def add(
         self,
-        seen: dict[Any, int],
+        seen: MutableMapping[Any, int],
         expr: Any,
         kind: str,
         op: str = "",
@@ -283,10 +293,14 @@ class _Walk:
         )
         seen[expr] = index
 
-    def visit(self, expr: Any, seen: dict[Any, int], group: int | None, scope: int) -> None:
+    def visit(
+        self, expr: Any, seen: MutableMapping[Any, int], group: int | None, scope: int
+    ) -> None:
         self.tasks.append(lambda: self.enter(expr, seen, group, scope))
 
-    def enter(self, expr: Any, seen: dict[Any, int], group: int | None, scope: int) -> None:
+    def enter(
+        self, expr: Any, seen: MutableMapping[Any, int], group: int | None, scope: int
+    ) -> None:
         from tvm import relay
 
         if expr in seen:
@@ -306,6 +320,8 @@ class _Walk:
             callee = self.primitive(expr.op)
             if callee is not None:
                 self.fused_call(expr, callee, seen, scope)
+            elif isinstance(expr.op, relay.Function):
+                self.open_call(expr, expr.op, seen, group, scope)
             elif type(expr.op).__name__ == "Op":
                 emit("call", list(expr.args), op=expr.op.name, attrs=_attributes(expr.attrs))
             else:
@@ -345,11 +361,11 @@ class _Walk:
             emit("call", [], name=getattr(expr, "name", type(expr).__name__))
 
     def later(
-        self, expr: Any, seen: dict[Any, int], group: int | None, scope: int
+        self, expr: Any, seen: MutableMapping[Any, int], group: int | None, scope: int
     ) -> Callable[[], None]:
         return lambda: self.enter(expr, seen, group, scope)
 
-    def let(self, expr: Any, seen: dict[Any, int], group: int | None, scope: int) -> None:
+    def let(self, expr: Any, seen: MutableMapping[Any, int], group: int | None, scope: int) -> None:
         from tvm import relay
 
         if isinstance(expr.value, relay.Function) and self.primitive(expr.value) is not None:
@@ -373,7 +389,7 @@ class _Walk:
     def match(
         self,
         expr: Any,
-        seen: dict[Any, int],
+        seen: MutableMapping[Any, int],
         group: int | None,
         scope: int,
         emit: Callable[[str, Sequence[Any]], None],
@@ -395,21 +411,33 @@ class _Walk:
             return function if "Primitive" in function.attrs.keys() else None  # noqa: SIM118
         return None
 
-    def fused_call(self, expr: Any, callee: Any, seen: dict[Any, int], scope: int) -> None:
+    def fused_call(
+        self, expr: Any, callee: Any, seen: MutableMapping[Any, int], scope: int
+    ) -> None:
         def open_body() -> None:
             if expr in seen:
                 return
             self.groups += 1
             group = self.groups
-            inputs = [seen[argument] for argument in expr.args]
             if not self.inside:
+                inputs = [seen[argument] for argument in expr.args]
                 operators = [node.op for node in _Walk(True).run(callee).calls]
                 name = "_".join(["fused", *operators]).replace(".", "_")
                 attrs = {"operators": tuple(operators)}
                 self.add(seen, expr, "fused", "", name, inputs, attrs, group, scope)
                 return
-            # A fused function has no free variables: its body sees its parameters only.
-            inner = dict(zip(callee.params, inputs, strict=True))
+            self.open_call(expr, callee, seen, group, scope)
+
+        self.then(*(self.later(item, seen, None, scope) for item in expr.args), open_body)
+
+    def open_call(self, expr: Any, callee: Any, seen: Any, group: int | None, scope: int) -> None:
+        """The call of a function written out in its place: its body, on the call's arguments."""
+
+        def open_body() -> None:
+            # A function that is called twice has its nodes twice; it sees outer variables too.
+            inner = ChainMap(
+                {p: seen[a] for p, a in zip(callee.params, expr.args, strict=True)}, seen
+            )
 
             def finish() -> None:
                 seen[expr] = inner[callee.body]
@@ -464,8 +492,9 @@ def is_dynamic(x: Any) -> Dynamic:
 
     The causes looked for, after type inference: an unknown dimension (at the expression that
     brings it in, not at those it spreads to), ``if``, ``match`` and constructors, references,
-    recursion, and a call of a local function (a closure). A global function that does not call
-    itself is no cause: the graph executor builds such calls.
+    recursion, and the call of a global or of a local function (a closure): the graph executor
+    runs one function. The call of a function where it is written is no cause, and neither is the
+    call of a fused function.
     """
     module = _typed(x)
     reasons: dict[str, None] = {}
@@ -515,8 +544,9 @@ def _causes(node: Node, found: Graph) -> Iterator[str]:
     elif node.kind == "call" and not node.op:
         if producers and producers[0].kind == "recursion":
             yield f"{node.name} calls itself: how often is known only at run time"
-        elif producers and producers[0].kind not in ("global", "constructor"):
-            yield f"{node.name} is called: a local function (closure)"
+        elif producers and producers[0].kind != "constructor":
+            what = "global" if producers[0].kind == "global" else "local"
+            yield f"{node.name} is called: a {what} function{' (closure)' * (what == 'local')}"
     if node.kind not in ("input", "if") and not node.op:
         return  # it hands on what it is given
     if any(list(_unknown_axes(producer.shape)) for producer in producers):
@@ -630,6 +660,7 @@ _WEIGHT_OPERATORS = re.compile(
 _HEAVY = ("OUT_ELEMWISE_FUSABLE", "OPAQUE", "CONTROL", "COMM_REDUCE", "INJECTIVE", "BROADCAST")
 _SIZES = ("channels", "units", "newshape", "groups")
 _LINE = 32  # characters
+_MAX_WIDE = 5  # boxes side by side
 
 
 @dataclass(frozen=True)
@@ -709,7 +740,7 @@ def picture(
     if fold and len(flat.boxes) > max_boxes:
         for name, folded in _levels(found, flat, member, max_boxes):
             chosen, level = folded, name
-            if len(folded.boxes) <= max_boxes:
+            if len(folded.boxes) <= max_boxes and _widest(folded) <= _MAX_WIDE:
                 break
     in_group = {}
     for k, box in enumerate(chosen.boxes):
@@ -855,6 +886,18 @@ def _joined(
             label[b] = label[a]
             size[label[a]] += 1
     return _merge(folded, label)
+
+
+def _widest(folded: _Folded) -> int:
+    """The largest number of boxes side by side, each as early or as late as its arrows allow."""
+    ins, outs = _neighbours(folded)
+    early: list[int] = []
+    for producers in ins:
+        early.append(max((early[a] + 1 for a in producers), default=0))
+    late = [0] * len(outs)
+    for position in reversed(range(len(outs))):
+        late[position] = max((late[b] + 1 for b in outs[position]), default=0)
+    return max([*Counter(early).values(), *Counter(late).values()], default=0)
 
 
 def _units(found: Graph, folded: _Folded) -> _Folded:
@@ -1102,7 +1145,8 @@ def _operator(node: Node) -> str:
     if node.kind == "fused":
         return " + ".join(_bare(op) for op in node.attrs["operators"])
     if not node.op:
-        return node.name or node.kind
+        form = {"call": "call {}", "function": "function {}", "recursion": "{} itself"}
+        return form.get(node.kind, "{}").format(node.name or node.kind).removesuffix(" function")
     name = _bare(node.op)
     kernel = node.attrs.get("kernel_size")
     if name.startswith("conv") and isinstance(kernel, tuple):
@@ -1151,7 +1195,9 @@ def _details(box: PictureBox, found: Graph) -> list[str]:
 def _result(first: Node, last: Node) -> list[str]:
     """The shape of a result; of a repeated block whose sizes differ, from the first to the last."""
     shape, dtype = first.shape, first.dtype
-    if isinstance(dtype, tuple):  # batch_norm and split: the first field stands for the tuple
+    if isinstance(dtype, tuple) and not first.op.endswith("_norm"):
+        return [f"{len(dtype)} values"]
+    if isinstance(dtype, tuple):  # what is used of a normalisation is its first result
         shape, dtype = (shape or ((),))[0], dtype[0] if dtype else ""
         final = (last.shape or ((),))[0]
     else:

@@ -183,6 +183,7 @@ LAYER_GAP, SIDE_GAP, WIRE = 0.34, 0.3, 0.16  # inches
 LABEL_SIZE, DETAIL_SIZE = 11, 10  # points
 PAD = 0.09
 COLUMN_GAP = 0.7
+FRAME_LABEL = 0.45  # kept free beside a frame, where no wire passes
 
 
 @dataclass(frozen=True)
@@ -373,7 +374,7 @@ def place(
     together: Sequence[Sequence[int]] = (),
     *,
     limit: float = 9.5,
-    breadth: float = 12.5,
+    breadth: float = 13.5,
     margins: Sequence[float] | None = None,
 ) -> Layout:
     """Place boxes of the given (width, height), in inches, in layers from top to bottom.
@@ -389,7 +390,7 @@ def place(
     first = [min(rank[m] for m in members) for members in frames]
     last = [max(rank[m] for m in members) for members in frames]
     depth = [max(sizes[e[0]][1] for e in layer if len(e) == 1) for layer in layers]
-    lead = [LAYER_GAP + 0.3 * first.count(k) + 0.1 * last.count(k - 1) for k in range(len(layers))]
+    lead = [LAYER_GAP + 0.1 * first.count(k) + 0.1 * last.count(k - 1) for k in range(len(layers))]
     lengths = [gap + size for gap, size in zip(lead, depth, strict=True)]
     broad = {
         entry: (sizes[entry[0]][0] + 2 * margin[entry[0]] if len(entry) == 1 else WIRE)
@@ -422,17 +423,18 @@ def place(
         right = max(part[e] + broad[e] / 2 for e in part)
         framed = any(start <= f < stop for f in first)
         inset = 0.15 if framed else 0.0
+        beside = FRAME_LABEL if framed else 0.0
         for entry, value in part.items():
             x[entry] = value - left + shift + inset
         y = 0.0
         for k in range(start, stop):
             reach = [abs(part[p] - part[q]) for p, q in segments if level[q] == k]
             extra = min(0.5, 0.05 * max(reach, default=0.0))
-            y += (lead[k] if k > start else 0.3 * first.count(k)) + extra
+            y += (lead[k] if k > start else 0.1 * first.count(k)) + extra
             top[k] = y
             y += depth[k]
         height = max(height, y + 0.1 * last.count(stop - 1))
-        spans.append((shift, shift + right - left + 2 * inset))
+        spans.append((shift, shift + right - left + 2 * inset + beside))
         shift = spans[-1][1] + COLUMN_GAP
 
     def middle(entry: tuple[int, ...]) -> float:
@@ -451,7 +453,7 @@ def place(
                 bends.add((a, b))
                 gutter = spans[column_of[low]][1] + COLUMN_GAP / 2
                 under = top[low] + depth[low] + rise + 0.1 * last.count(low)
-                over = top[high] - rise - 0.3 * first.count(high)
+                over = top[high] - rise - 0.1 * first.count(high)
                 points += [(x[p], under), (gutter, under), (gutter, over), (x[q], over)]
                 height = max(height, under)
             points.append((x[q], top[high]))
@@ -554,7 +556,7 @@ def layered(
         list(grouped.values()),
         margins=margins,
         limit=9.5 if down else 10.0,
-        breadth=12.5 if down else 30.0,
+        breadth=13.5 if down else 30.0,
     )
     layout = layout if down else _turned(layout)
     edge = 0.2
@@ -571,7 +573,7 @@ def layered(
         axes.set_ylim(height, 0)
         axes.axis("off")
         _draw_groups(axes, layout, grouped, down)
-        _draw_frames(axes, layout, frames)
+        _draw_frames(axes, layout, frames, down)
         _draw_wires(axes, layout, down)
         for box, place_ in zip(boxes, layout.boxes, strict=True):
             _draw_box(axes, box, place_)
@@ -586,7 +588,7 @@ def _draw_box(axes: Any, box: Box, where: tuple[float, float, float, float]) -> 
 
     x, y, w, h = where
     colour = PATTERN_COLOURS[box.kind]
-    round_ = h / 2.2 if box.kind == "INPUT" else 0.08
+    round_ = min(w, h) / 2.2 if box.kind == "INPUT" else 0.08
     axes.add_patch(
         FancyBboxPatch(
             (x - w / 2, y - h / 2),
@@ -691,7 +693,7 @@ def _draw_groups(
         )
 
 
-def _draw_frames(axes: Any, layout: Layout, frames: Sequence[Frame]) -> None:
+def _draw_frames(axes: Any, layout: Layout, frames: Sequence[Frame], down: bool) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     for frame, (left, top, right, bottom) in zip(frames, layout.frames, strict=True):
@@ -709,13 +711,12 @@ def _draw_frames(axes: Any, layout: Layout, frames: Sequence[Frame]) -> None:
             )
         )
         axes.text(
-            right,
-            top - 0.03,
+            *((right + 0.08, (top + bottom) / 2) if down else ((left + right) / 2, bottom + 0.08)),
             frame.label,
             fontsize=LABEL_SIZE,
             weight="bold",
-            ha="right",
-            va="bottom",
+            ha="left" if down else "center",
+            va="center" if down else "top",
         )
 
 
