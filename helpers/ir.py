@@ -16,6 +16,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import Any
 
 from helpers import plots
@@ -214,7 +215,13 @@ def _plain(value: Any) -> Any:
 
 
 def _attributes(attrs: Any) -> dict[str, Any]:
-    return {} if attrs is None else {str(key): _plain(attrs[key]) for key in attrs.keys()}  # noqa: SIM118
+    """An operator's attributes; some have no Python class in TVM, so TVM lists their fields."""
+    import tvm
+
+    if attrs is None:
+        return {}
+    names = [str(item.name) for item in tvm.ir._ffi_api.AttrsListFieldInfo(attrs)]
+    return {name: _plain(getattr(attrs, name)) for name in names}
 
 
 # --- the graph ---
@@ -964,27 +971,18 @@ def _repeats(found: Graph, folded: _Folded, exact: bool) -> _Folded:
     """Blocks that follow each other and are equal become one block."""
     ins, _ = _neighbours(folded)
     runs = _runs(found, folded)
-    signatures = [_signature(found, folded, run, ins, exact) for run in runs]
+    numbers: dict[Any, int] = {}
+    signatures = [
+        numbers.setdefault(_signature(found, folded, run, ins, exact), len(numbers)) for run in runs
+    ]
     owner = list(range(len(folded.boxes)))
     blocks: list[tuple[range, int]] = []
-    k = 0
-    while k < len(runs):
-        best = (0, 1, 1)  # boxes saved, minus the runs in a block, times
-        for size in range(1, (len(runs) - k) // 2 + 1):
-            block, times = signatures[k : k + size], 1
-            while signatures[k + times * size : k + (times + 1) * size] == block:
-                times += 1
-            held = sum(len(run) for run in runs[k : k + size])
-            best = max(best, ((times - 1) * held, -size, times))
-        saved, size, times = best[0], abs(best[1]), best[2]
-        if saved and not _is_input(found, folded.boxes[runs[k].start]):
-            first = range(runs[k].start, runs[k + size - 1].stop)
+    for k, size, times in _fewest(signatures, [len(run) for run in runs]):
+        first = range(runs[k].start, runs[k + size - 1].stop)
+        if times > 1 and not _is_input(found, folded.boxes[first.start]):
             for offset in range(len(first), times * len(first)):
                 owner[first.start + offset] = first.start + offset % len(first)
             blocks.append((first, times))
-            k += times * size
-        else:
-            k += 1
     boxes = list(folded.boxes)
     for number, (first, times) in enumerate(blocks):
         for p in first:
@@ -998,6 +996,31 @@ def _repeats(found: Graph, folded: _Folded, exact: bool) -> _Folded:
         if owner[b] == b and owner[a] < b  # into a block: into its first copy
     )
     return _Folded([boxes[p] for p in kept], list(links))
+
+
+def _fewest(signatures: Sequence[Any], weights: Sequence[int]) -> list[tuple[int, int, int]]:
+    """The split of a row into (start, size, times) blocks with the fewest boxes, and parts."""
+    count = len(signatures)
+    total = [0, *accumulate(weights)]
+    best: list[tuple[int, int, int, int]] = [(0, 0, 0, 0)] * (
+        count + 1
+    )  # boxes, parts, size, times
+    for k in reversed(range(count)):
+        options = [(weights[k] + best[k + 1][0], best[k + 1][1] + 1, 1, 1)]
+        for size in range(1, (count - k) // 2 + 1):
+            block, times = signatures[k : k + size], 1
+            while signatures[k + times * size : k + (times + 1) * size] == block:
+                times += 1
+                rest = best[k + times * size]
+                held = total[k + size] - total[k]
+                options.append((held + rest[0], rest[1] + 1, size, times))
+        best[k] = min(options)
+    split, k = [], 0
+    while k < count:
+        _, _, size, times = best[k]
+        split.append((k, size, times))
+        k += size * times
+    return split
 
 
 def _signature(

@@ -209,7 +209,7 @@ class Layout:
     """Where things are, in inches, y downwards: box centres and sizes, wires as point lists.
 
     A wire runs straight up or down beside boxes; sideways only in the space between layers.
-    ``bends`` marks the wires that are drawn with straight corners (from one column to the next).
+    ``bends`` are the wires that go on in a next column.
     """
 
     boxes: list[tuple[float, float, float, float]]
@@ -620,12 +620,12 @@ def _draw_box(axes: Any, box: Box, where: tuple[float, float, float, float]) -> 
         top += tall
 
 
-def _wire_path(points: Sequence[tuple[float, float]], bent: bool, down: bool) -> Any:
+def _wire_path(points: Sequence[tuple[float, float]], down: bool) -> Any:
     from matplotlib.path import Path
 
     vertices, codes = [points[0]], [Path.MOVETO]
     for (x0, y0), (x1, y1) in pairwise(points):
-        if bent or abs(x0 - x1) < 1e-6 or abs(y0 - y1) < 1e-6:
+        if abs(x0 - x1) < 1e-6 or abs(y0 - y1) < 1e-6:
             vertices.append((x1, y1))
             codes.append(Path.LINETO)
         else:  # leaves and arrives along the drawing's direction, so it stays between the layers
@@ -639,10 +639,10 @@ def _wire_path(points: Sequence[tuple[float, float]], bent: bool, down: bool) ->
 def _draw_wires(axes: Any, layout: Layout, down: bool) -> None:
     from matplotlib.patches import FancyArrowPatch
 
-    for key, points in layout.wires.items():
+    for points in layout.wires.values():
         axes.add_patch(
             FancyArrowPatch(
-                path=_wire_path(points, key in layout.bends, down),
+                path=_wire_path(points, down),
                 arrowstyle="-|>,head_length=5,head_width=2.5",
                 mutation_scale=1,
                 linewidth=1.2,
@@ -675,7 +675,7 @@ def _draw_groups(
             )
         for (a, b), points in layout.wires.items():
             if a in members and b in members:
-                path = _wire_path(points, (a, b) in layout.bends, down)
+                path = _wire_path(points, down)
                 axes.add_patch(
                     PathPatch(path, fill=False, edgecolor=colour, linewidth=18, zorder=1)
                 )

@@ -140,6 +140,17 @@ def test_the_same_argument_twice_gives_two_edges():
     assert sorted(d["position"] for _, _, d in networkx_graph.edges(data=True)) == [0, 1]
 
 
+def test_attributes_without_a_python_class():
+    from tvm import relay
+
+    pool = relay.nn.adaptive_max_pool1d(relay.var("x", shape=(1, 2, 8)), 4)
+    assert ir.graph(pool).calls[0].attrs == {
+        "output_size": (4,),
+        "layout": "NCW",
+        "out_layout": "",
+    }
+
+
 def test_element_sizes():
     assert ir.tensor_bytes((3, 5), "int8") == 15
     assert ir.tensor_bytes((3, 5), "float16") == 30
@@ -644,6 +655,23 @@ def test_blocks_that_differ_in_size_fold_only_when_they_must():
     folded = ir.picture(value, max_boxes=3)
     assert folded.repeats == [((1, 2), 12)]
     assert "1×8…52×8×8" in labels(ir.draw(value, max_boxes=3))
+
+
+def test_densenet_repeats_its_layers():
+    # 6, 12, 24 and 16 layers a block (Huang and others, 2017, table 1, DenseNet-121). Layers differ
+    # in size, since each adds channels; the last layer of a block meets no further layer.
+    from tvm import relay
+
+    value = relay.var("x", shape=(1, 8, 8, 8))
+    channels = 8
+    for block, layers in enumerate((6, 12, 24, 16)):
+        for k in range(layers):
+            w = relay.var(f"w{block}_{k}", shape=(4, channels, 1, 1))
+            new = relay.nn.conv2d(relay.nn.relu(value), w, channels=4, kernel_size=(1, 1))
+            value = relay.concatenate([value, new], axis=1)
+            channels += 4
+        value = relay.tanh(value)
+    assert [times for _, times in ir.picture(value).repeats] == [6, 12, 24, 16]
 
 
 def test_a_fused_program_is_drawn_by_group(fused18):

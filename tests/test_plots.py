@@ -31,9 +31,9 @@ def overlap(a, b):
     return abs(x0 - x1) < (w0 + w1) / 2 - 1e-6 and abs(y0 - y1) < (h0 + h1) / 2 - 1e-6
 
 
-def drawn_points(points, bent):
+def drawn_points(points):
     """Points along the wire as it is drawn: straight, or an S between two layers."""
-    path = plots._wire_path(points, bent, down=True)
+    path = plots._wire_path(points, down=True)
     return path.interpolated(1).to_polygons(closed_only=False)[0]
 
 
@@ -55,7 +55,7 @@ def test_no_two_boxes_overlap_and_no_wire_runs_through_a_box(graph, limit):
         (xa, ya, _, ha), (xb, yb, _, hb) = layout.boxes[a], layout.boxes[b]
         assert tuple(points[0]) == pytest.approx((xa, ya + ha / 2))
         assert tuple(points[-1]) == pytest.approx((xb, yb - hb / 2))
-        for p, q in pairwise(drawn_points(points, (a, b) in layout.bends)):
+        for p, q in pairwise(drawn_points(points)):
             for t in (0.0, 0.25, 0.5, 0.75, 1.0):
                 x, y = p[0] + t * (q[0] - p[0]), p[1] + t * (q[1] - p[1])
                 for bx, by, w, h in layout.boxes:
