@@ -242,6 +242,7 @@ def _import_relay() -> None:
 
 def _repair_relay() -> None:
     _restore_injective_schedules()
+    _ask_for_the_build_options_once()
     _make_plain_llvm_mean_the_host()
     _silence_logs()
 
@@ -272,6 +273,13 @@ def _restore_injective_schedules() -> None:
     for operator in ("add", "subtract", "multiply", "divide", "reshape"):
         if hasattr(topi.generic, f"schedule_{operator}"):
             setattr(topi.generic, f"schedule_{operator}", topi.x86.schedule_injective)
+
+
+def _ask_for_the_build_options_once() -> None:
+    """TVM reads its build options anew for every dimension it lowers: 7 % of a compilation."""
+    from tvm.relay.backend import te_compiler
+
+    te_compiler.libinfo = functools.cache(te_compiler.libinfo)
 
 
 def host_triple() -> str:

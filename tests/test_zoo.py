@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from helpers import WorkbookError, zoo
+from helpers import WorkbookError, build, zoo
 from helpers.tvm_builds import ROOT
 from helpers.zoo import formats, samples
 
@@ -285,3 +285,12 @@ def test_written_network_is_the_one_in_relay(relay, name):
     model = zoo.load(name, size=64, batch=2)
     (got,) = compiled(model, opt_level=1)(model.inputs)
     np.testing.assert_allclose(got, model.reference[0], model.rtol, model.atol)
+
+
+@pytest.mark.parametrize("executor", ["graph", "vm", "aot"])
+@pytest.mark.parametrize("name", ["mlp", "file_type", "voice_activity"])
+def test_every_executor_agrees_with_the_reference(relay, name, executor):
+    model = zoo.load(name)
+    outputs = build.compile(model, executor).run(**model.inputs)
+    for got, wanted in zip(outputs, model.reference, strict=True):
+        np.testing.assert_allclose(got, wanted, model.rtol, model.atol)
