@@ -245,10 +245,20 @@ def _layers(count: int, arrows: Sequence[tuple[int, int]]) -> list[list[tuple[in
     from grandalf.graphs import Edge, Graph, Vertex
     from grandalf.layouts import SugiyamaLayout, VertexViewer
 
-    vertices = [Vertex(k) for k in range(count)]
+    # grandalf iterates over sets of both, and addresses, the default hash, differ from run to run.
+    class NumberedVertex(Vertex):
+        def __hash__(self) -> int:
+            return hash(self.data)
+
+    class NumberedEdge(Edge):
+        def __hash__(self) -> int:
+            return hash(self.data)
+
+    vertices = [NumberedVertex(k) for k in range(count)]
     for vertex in vertices:
         vertex.view = VertexViewer(1, 1)
-    edges = [Edge(vertices[a], vertices[b]) for a, b in dict.fromkeys(arrows)]
+    pairs = dict.fromkeys(arrows)
+    edges = [NumberedEdge(vertices[a], vertices[b], data=k) for k, (a, b) in enumerate(pairs)]
     layers: list[list[tuple[int, ...]]] = []
     for component in Graph(vertices, edges).C:
         layout = SugiyamaLayout(component)

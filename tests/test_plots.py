@@ -229,3 +229,19 @@ def test_show_in_a_notebook(tmp_path):
     assert picture["metadata"]["image/png"]["alt"] == "One < bar."
     assert picture["data"]["image/png"]
     assert "One &lt; bar." in "".join(words["data"]["text/html"])
+
+
+def test_layout_is_the_same_in_every_process():
+    """Sets of objects that are hashed by address would order it differently from run to run."""
+    source = """
+from helpers import plots
+arrows = [(i, j) for i in range(30) for j in range(i + 1, 30) if (i * 7 + j * 3) % 11 == 0]
+print(plots.place([(1.0, 0.5)] * 30, arrows))
+"""
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", source], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(3)
+    }
+    assert len(texts) == 1
