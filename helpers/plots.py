@@ -126,7 +126,8 @@ def bars(
     """Grouped horizontal bars, each with its value written at its end; a matplotlib ``Figure``.
 
     ``series`` maps a name to one number per label; ``ranges`` maps it to (low, high) whiskers.
-    ``unit`` names the axis, ``form`` formats a value, ``reference`` draws a line (1 for ratios).
+    ``unit`` names the axis, ``form`` formats a value, ``reference`` draws a line (1 for ratios); on
+    a ``log`` axis the bars start there, so a length shows how far a ratio is from 1 on either side.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -146,17 +147,22 @@ def bars(
         for k, (name, values) in enumerate(series.items()):
             where = [i + (k - (len(series) - 1) / 2) * thick for i in range(len(labels))]
             colour = (colours or {}).get(name, SERIES[k % len(SERIES)])
-            axes.barh(where, values, height=thick * 0.92, color=colour, label=name)
+            start = reference if log and reference else 0
+            lengths = [value - start for value in values]
+            axes.barh(where, lengths, thick * 0.92, left=start, color=colour, label=name)
             spans = (ranges or {}).get(name) or [(value, value) for value in values]
             for y, value, (low, high) in zip(where, values, spans, strict=True):
                 if low != high:
                     axes.plot([low, high], [y, y], color=BLACK, linewidth=1.5, marker="|")
-                ends.append(max(value, high))
+                leftward = value < start
+                end = min(value, low) if leftward else max(value, high)
+                ends.append(end)
                 axes.annotate(
                     form.format(value),
-                    (max(value, high), y),
-                    xytext=(5, 0),
+                    (end, y),
+                    xytext=(-5 if leftward else 5, 0),
                     textcoords="offset points",
+                    ha="right" if leftward else "left",
                     va="center",
                     fontsize=10,
                 )
@@ -165,7 +171,8 @@ def bars(
         axes.tick_params(axis="y", length=0)
         if log:
             axes.set_xscale("log")
-            axes.set_xlim(right=max(ends) * 3)
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.set_xlim(min(ends) / 3, max(ends) * 3)
         else:
             axes.set_xlim(0, max([*ends, 0.0]) * 1.15 or 1)
         if reference is not None:
