@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import tempfile
-from importlib.metadata import distributions
 from pathlib import Path
 
 import yaml
@@ -58,9 +57,8 @@ def test_the_customers_packages_are_asked_for():
 
 
 def test_installed_is_what_is_locked():
-    installed = {normal(d.metadata["Name"]): d.version for d in distributions()}
-    wanted = {normal(name): version for name, version in check_env.locked_versions().items()}
-    assert {n: installed.get(n) for n in wanted} == wanted
+    assert len(check_env.locked_versions()) > 100
+    assert list(check_env.package_problems()) == []
 
 
 def test_conda_gets_the_same_lock():

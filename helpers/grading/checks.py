@@ -144,6 +144,8 @@ def _agrees(got: Any, expected: Any, rtol: float, atol: float) -> bool:
             and got.keys() == expected.keys()
             and all(_agrees(got[key], expected[key], rtol, atol) for key in expected)
         )
+    if isinstance(expected, str):  # TVM's own String is one, too
+        return isinstance(got, str) and str.__eq__(expected, got)
     return type(got) is type(expected) and bool(got == expected)
 
 
