@@ -519,14 +519,7 @@ def compiler() -> dict[str, Any]:
 
 def check_processor(target: Any) -> None:
     """Refuse code that would end this process with an illegal instruction."""
-    import tvm
-
-    wanted = tvm.get_global_func("target.llvm_get_cpu_features", allow_missing=True)
-    host = tvm.get_global_func("tvm.codegen.llvm.GetHostCPUFeatures", allow_missing=True)
-    if target.kind.name != "llvm" or str(target) == str(targets.resolve()) or not (wanted and host):
-        return
-    present = {str(name): bool(value) for name, value in host().items()}
-    missing = sorted(str(name) for name in wanted(target) if not present.get(str(name), True))
+    missing = [] if str(target) == str(targets.resolve()) else targets.missing_features(target)
     if missing:
         raise WorkbookError(
             f"Code for -mcpu={target.mcpu} cannot run on this processor, which lacks "

@@ -12,13 +12,31 @@ TEACHING_CPU = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3"
 
 
 def host_cpu() -> str:
-    """A target with all that this machine's processor can do: for cells that measure time."""
+    """A target with all that this machine's processor can do: for cells that measure time.
+
+    A virtual machine may hide features that LLVM counts to the processor's name: these are
+    switched off, so that code for this target always runs here.
+    """
     import tvm
 
     chosen()
     cpu = tvm.get_global_func("tvm.codegen.llvm.GetHostCPUName", allow_missing=True)
     name = str(cpu()) if cpu is not None else "x86-64-v3"
-    return f"llvm -mtriple={host_triple()} -mcpu={name}"
+    target = f"llvm -mtriple={host_triple()} -mcpu={name}"
+    hidden = missing_features(tvm.target.Target(target)) if chosen().kind == "relay" else []
+    return f"{target} -mattr={','.join('-' + feature for feature in hidden)}" if hidden else target
+
+
+def missing_features(target: Any) -> list[str]:
+    """Processor features that code for ``target`` may use and this machine does not have."""
+    import tvm
+
+    wanted = tvm.get_global_func("target.llvm_get_cpu_features", allow_missing=True)
+    host = tvm.get_global_func("tvm.codegen.llvm.GetHostCPUFeatures", allow_missing=True)
+    if target.kind.name != "llvm" or not (wanted and host):
+        return []
+    present = {str(name): bool(value) for name, value in host().items()}
+    return sorted(str(name) for name in wanted(target) if not present.get(str(name), True))
 
 
 def resolve(target: Any = None) -> Any:

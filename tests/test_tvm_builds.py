@@ -451,3 +451,25 @@ def test_cuda_where_there_is_none(relay, monkeypatch, target):
     monkeypatch.setattr(tvm_builds, "_chosen", build)
     with pytest.raises(WorkbookError, match=r"CUDA was asked for, and hhb-tvm 3\.2\.3 finds no"):
         targets.resolve(target)
+
+
+def test_the_host_target_leaves_out_what_the_machine_hides(relay, monkeypatch):
+    """A virtual machine's processor may lack features that LLVM counts to its name."""
+    import tvm
+
+    from helpers import targets
+
+    def hides_avx512(name, **options):
+        found = original(name, **options)
+        if name != "tvm.codegen.llvm.GetHostCPUFeatures":
+            return found
+        return lambda: {**dict(found().items()), "avx512f": False}
+
+    original = tvm.get_global_func
+    assert targets.missing_features(targets.resolve("host")) == []
+    monkeypatch.setattr(tvm, "get_global_func", hides_avx512)
+    strong = targets.resolve("llvm -mcpu=skylake-avx512")
+    assert "avx512f" in targets.missing_features(strong)
+    named = targets.resolve("llvm -mcpu=skylake-avx512 -mattr=-avx512f")
+    assert "avx512f" not in targets.missing_features(named)
+    assert targets.missing_features(targets.resolve("host")) == []
