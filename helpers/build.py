@@ -115,7 +115,10 @@ def compile(
     artifact.header["compile_seconds"] = prepared + time.perf_counter() - start
     if key is not None and (data := artifact.pack(weights)) is not None:
         _cache().put(key, data)
-    return load_artifact(artifact, weights, place, time.perf_counter())
+    try:
+        return load_artifact(artifact, weights, place, time.perf_counter())
+    except UnloadableError as error:
+        raise WorkbookError(f"The compiled model cannot be loaded: {error}.") from error
 
 
 @dataclass(frozen=True)
@@ -204,7 +207,7 @@ def _check_settings(
 ) -> None:
     import tvm
 
-    if executor not in EXECUTORS:
+    if not isinstance(executor, str) or executor not in EXECUTORS:
         hint = nearest(str(executor), EXECUTORS)
         raise WorkbookError(f'executor is "graph", "vm" or "aot", not {executor!r}{hint}.')
     if isinstance(opt_level, bool) or opt_level not in range(5):
@@ -212,9 +215,11 @@ def _check_settings(
     for setting, names in (("disabled_pass", disabled), ("required_pass", required)):
         if isinstance(names, str):
             raise WorkbookError(f'{setting} is a list of names: write {setting}=["{names}"].')
+        if not isinstance(names, (list, tuple, set, frozenset)):
+            raise WorkbookError(f"{setting} is a list of names of passes, not {names!r}.")
         for name in names:
-            if name not in pass_names():
-                hint = nearest(name, pass_names())
+            if not isinstance(name, str) or name not in pass_names():
+                hint = nearest(str(name), pass_names())
                 raise WorkbookError(f"{setting}: TVM has no pass called {name!r}{hint}.")
     if "FuseOps" in disabled:
         raise WorkbookError(
@@ -222,10 +227,12 @@ def _check_settings(
             "single operator: to build without fusion use "
             'config={"relay.FuseOps.max_depth": 1}.'
         )
+    if config is not None and not isinstance(config, Mapping):
+        raise WorkbookError(f"config is a dictionary of settings by name, not {config!r}.")
     known = {str(name) for name in tvm.transform.PassContext.list_configs()}
     for name in config or {}:
         if name not in known:
-            hint = nearest(name, known)
+            hint = nearest(str(name), known)
             raise WorkbookError(f"config: TVM has no setting called {name!r}{hint}.")
     try:
         tvm.transform.PassContext(config=dict(config or {}))
@@ -247,7 +254,7 @@ def _source(model: Any, params: Mapping[str, Any] | None) -> tuple[Any, dict[str
     if isinstance(model, (tuple, list)) and len(model) == 2:
         model, own = model
     elif not isinstance(model, tvm.runtime.Object) and hasattr(model, "module"):
-        model, own = model.module, model.params
+        model, own = model.module, getattr(model, "params", {})
     if isinstance(model, relay.Expr):
         if not isinstance(model, relay.Function):
             model = relay.Function(relay.analysis.free_vars(model), model)
@@ -264,6 +271,9 @@ def _source(model: Any, params: Mapping[str, Any] | None) -> tuple[Any, dict[str
         )
     if "main" not in [variable.name_hint for variable in model.get_global_vars()]:
         raise WorkbookError("The module has no function @main, which is the one that is compiled.")
+    for values in (own, params):
+        if values is not None and not isinstance(values, (Mapping, tvm.ir.Map)):
+            raise WorkbookError(f"Parameters are a dictionary of arrays by name, not {values!r}.")
     return _copy(model), {**(own or {}), **(params or {})}
 
 

@@ -20,7 +20,7 @@ from helpers import artifact_cache, targets
 from helpers.artifact_cache import DamagedError
 from helpers.errors import WorkbookError
 from helpers.tvm_builds import chosen, native_log_quiet, need_relay
-from helpers.tvm_errors import reason
+from helpers.tvm_errors import explained, reason
 
 UNKNOWN = "?"
 """How a dimension that is known only at run time (``relay.Any()``) is written."""
@@ -85,6 +85,8 @@ def _array(name: str, wanted: InputType, value: Any) -> Any:
                 f'The input "{name}" must be an array, {wanted}, and what was given is none '
                 f"({error})."
             ) from error
+        if value.dtype.kind not in "biufc":
+            raise WorkbookError(f'The input "{name}" must be an array of numbers, {wanted}.')
     if not wanted.accepts(value.shape):
         given = TensorType(value.shape, str(value.dtype))
         raise WorkbookError(
@@ -198,7 +200,7 @@ class Compiled:
 
     __repr__ = __str__
 
-    def run(self, /, **inputs: Any) -> list[np.ndarray]:
+    def run(self, /, *nameless: Any, **inputs: Any) -> list[np.ndarray]:
         """Run once: an array per input by name, an own copy of each output back, tuples flattened.
 
         Names that are no Python identifiers go as ``run(**{"gpu_0/data_0": x})``. A number or an
@@ -208,6 +210,9 @@ class Compiled:
         Raises :class:`WorkbookError` for a missing or unknown name, a wrong shape or dtype: the
         compiled kernels do not check, and would read beyond the array.
         """
+        if nameless:
+            call = ", ".join(f"{name}=..." for name in self.input_types)
+            raise WorkbookError(f"Inputs go by name: write run({call}).")
         arrays = self._checked(inputs)
         start = time.perf_counter()
         self._set(arrays)
@@ -519,7 +524,10 @@ def compiler() -> dict[str, Any]:
 
 def check_processor(target: Any) -> None:
     """Refuse code that would end this process with an illegal instruction."""
-    missing = [] if str(target) == str(targets.resolve()) else targets.missing_features(target)
+    if str(target) == str(targets.resolve()):
+        return
+    with explained("TVM does not understand this target"):
+        missing = targets.missing_features(target)
     if missing:
         raise WorkbookError(
             f"Code for -mcpu={target.mcpu} cannot run on this processor, which lacks "
@@ -536,9 +544,10 @@ def device_of(device: Any, target: Any) -> Any:
         return fitting
     try:
         found = tvm.device(device, 0) if isinstance(device, str) else device
-    except ValueError as error:
+        kind = found.device_type
+    except (ValueError, AttributeError) as error:
         raise WorkbookError(f'device is "cpu" or "cuda", not {device!r}.') from error
-    if found.device_type != fitting.device_type:
+    if kind != fitting.device_type:
         raise WorkbookError(
             f"Code for the target {target.kind.name} runs on {fitting}, not on {found}: "
             "leave device out, or give another target."

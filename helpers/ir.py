@@ -22,6 +22,7 @@ from typing import Any
 from helpers import plots
 from helpers.errors import WorkbookError
 from helpers.tvm_builds import need_relay
+from helpers.tvm_errors import explained
 
 UNKNOWN = "?"
 """How a dimension that is not known before the run (``relay.Any()``) is written in a shape."""
@@ -114,9 +115,14 @@ def _module(x: Any) -> Any:
         x = x.module
     if isinstance(x, tvm.IRModule):
         return x
-    if isinstance(x, relay.Expr):
+    if isinstance(x, relay.Expr) and not isinstance(x, tvm.ir.Op):
         if not isinstance(x, relay.Function):
             x = relay.Function(relay.analysis.free_vars(x), x)
+        if free := [variable.name_hint for variable in relay.analysis.free_vars(x)]:
+            raise WorkbookError(
+                f"The function uses {', '.join(free)} without taking it as a parameter: "
+                "name it in relay.Function([...], ...)."
+            )
         return tvm.IRModule.from_expr(x)
     raise WorkbookError(
         f"A Relay function, an IRModule or a zoo model is needed here, not {type(x).__name__}."
@@ -125,18 +131,11 @@ def _module(x: Any) -> Any:
 
 def _typed(x: Any) -> Any:
     """A copy of ``x`` with all types inferred."""
-    import tvm
     from tvm import relay
 
     module = _module(x)
-    try:
+    with explained("Relay cannot infer the types of this program"):
         return relay.transform.InferType()(module)
-    except tvm.error.TVMError as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise WorkbookError(
-            f"Relay cannot infer the types of this program ({lines[-1] if lines else 'no reason'}):"
-            " check the shapes and dtypes that its operators are given."
-        ) from error
 
 
 def _entry(module: Any, function: str) -> Any:
@@ -1072,6 +1071,8 @@ def draw(
     """
     options: dict[str, Any] = {"groups": groups, "fold": fold, "constants": constants}
     found = picture(x, **options, inside=inside, max_boxes=max_boxes)
+    if not found.boxes:
+        raise WorkbookError("There is nothing to draw but constants: pass constants=True.")
     if len(found.boxes) > 400:
         raise WorkbookError(
             f"A drawing of {len(found.boxes)} boxes cannot be read: leave fold=True, or draw a "

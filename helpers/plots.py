@@ -87,7 +87,9 @@ def show(figure: Any, alt: str) -> None:
     as a folded description that a screen reader can open. Outside a notebook the sentence is
     printed. Raises :class:`WorkbookError` when ``alt`` is empty.
     """
-    alt = " ".join(alt.split())
+    if not hasattr(figure, "savefig"):
+        raise WorkbookError(f"A matplotlib figure is needed here, not {type(figure).__name__}.")
+    alt = " ".join(alt.split()) if isinstance(alt, str) else ""
     if not alt:
         raise WorkbookError("A figure needs its alt text: say in one sentence what is to be seen.")
     from IPython import get_ipython

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import sys
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -148,7 +149,10 @@ def ask(question_id: str, answer: Any = None, *, folder: Path = QUIZ) -> None:
 
 def _find(question_id: str, folder: Path) -> Question:
     known: dict[str, Question] = {}
-    for path in sorted(folder.glob(f"{question_id.split('-')[0]}_*.yaml")):
+    lesson = question_id.split("-")[0]
+    for path in sorted(folder.glob("*.yaml")):
+        if path.stem.split("_")[0] != lesson:
+            continue
         known |= {question.id: question for question in load(path)}
     if question_id in known:
         return known[question_id]
@@ -202,10 +206,12 @@ def _letters(question: Question, answer: Any) -> list[str]:
     chosen = set(re.sub(r"[\s,;]+|and", "", text).upper())
     wrong = sorted(chosen - set(question.letters))
     if wrong or not chosen:
-        said = f"no option {', '.join(wrong)}" if wrong else "no option without a letter"
-        raise WorkbookError(
-            f"Question {question.id} has {said}: its options are {', '.join(question.letters)}."
-        )
+        if len(chosen) == 1 and text.strip().isalpha():
+            said = f"has no option {wrong[0]}"
+        else:
+            said = f"is not answered by {answer!r}"
+        letters = ", ".join(question.letters)
+        raise WorkbookError(f"Question {question.id} {said}: its options are {letters}.")
     if question.kind == "single" and len(chosen) > 1:
         raise WorkbookError(f"Question {question.id} has one right option: answer with one letter.")
     return sorted(chosen)
@@ -260,12 +266,17 @@ class Prediction:
             print(line.rstrip())
 
 
-def predict(**values: Any) -> Prediction:
+def predict(*nameless: Any, **values: Any) -> Prediction:
     """Write down predictions: ``quiz.predict(kernels=None, bytes_moved=None)``.
 
     The learner puts numbers in place of ``None`` and runs the cell. Raises
     :class:`WorkbookError` for anything that is not a number.
     """
+    if nameless:
+        raise WorkbookError(
+            "A prediction needs its name: put your number in place of None only, as in "
+            "quiz.predict(kernels=12)."
+        )
     made: dict[str, float | None] = {}
     for name, value in values.items():
         made[name] = None if value is None else as_number(value, f"Your prediction of {name}")
@@ -298,7 +309,9 @@ def as_number(value: Any, what: str = "This") -> float:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return abs(value) <= sys.float_info.max  # False for NaN, too
 
 
 def _remark(guess: float | None, truth: float) -> str:

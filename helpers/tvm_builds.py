@@ -98,6 +98,8 @@ def run_with(kind: str, source: str) -> str:
     This is how a notebook that uses one TVM looks at the other. Raises :class:`WorkbookError` with
     the last line of the error when ``source`` fails.
     """
+    if kind not in ("relay", "relax"):
+        raise WorkbookError(f'run_with() takes "relay" or "relax", not {kind!r}.')
     code = f"from helpers import use_tvm\nuse_tvm({kind!r}, quiet=True)\n{source}"
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     env = {**os.environ, "PYTHONPATH": path}

@@ -37,7 +37,7 @@ def reason(error: BaseException, notes: Sequence[str] = ()) -> str:
     useful = [note for note in notes if "was unable to infer a type" not in note] or list(notes)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     marked = [line for line in lines if re.match(r"[\w.]*(Error|Exit): ", line)]
-    line = useful[0].splitlines()[0] if useful else (marked or lines or [type(error).__name__])[-1]
+    line = useful[0] if useful else (marked or lines or [type(error).__name__])[-1]
     line = re.sub(r"^[\w.]*(Error|Exit): ", "", line)
     line = re.sub(r"^Check failed: .*? is false: (?=\S)", "", line)
     return textwrap.shorten(line, 240, placeholder=" ...").rstrip(". :")

@@ -233,12 +233,15 @@ def test_wrong_inputs_are_refused_by_every_executor(relay, executor):
         ({"image": X, "w": W}, 'no input "w"'),
         ({}, "These inputs are missing: image"),
         ({"image": [[1.0, 2.0], [3.0]]}, "must be an array"),
-        ({"image": "abc"}, "wrong shape"),
+        ({"image": "abc"}, '"image" must be an array of numbers, float32[4, 8]'),
+        ({"image": None}, '"image" must be an array of numbers, float32[4, 8]'),
         ({"image": X.astype("complex64")}, "complex64[4, 8] was given"),
     ):
         with pytest.raises(WorkbookError) as caught:
             compiled.run(**wrong)
         assert words in str(caught.value)
+    with pytest.raises(WorkbookError, match=r"by name: write run\(image=\.\.\.\)"):
+        compiled.run(X)
     np.testing.assert_allclose(compiled.run(image=X)[0], layer_by_numpy()[0], rtol=1e-5, atol=1e-5)
 
 
@@ -457,6 +460,14 @@ def test_the_vm_at_level_0_is_explained(relay):
         ({"device": "cuda"}, "cuda"),
         ({"passes": [3]}, "3, which is no pass"),
         ({"params": {"w": W[0]}}, '"w" does not fit'),
+        ({"params": 3}, "Parameters are a dictionary of arrays by name, not 3"),
+        ({"executor": ["graph"]}, "not ['graph']"),
+        ({"disabled_pass": None}, "disabled_pass is a list of names of passes, not None"),
+        ({"disabled_pass": [3]}, "no pass called 3"),
+        ({"config": 3}, "config is a dictionary of settings by name, not 3"),
+        ({"config": {3: 1}}, "no setting called 3"),
+        ({"device": 3}, "not 3"),
+        ({"target": "llvm -mtriple=x86_64-linux-gnu -mcpu=none"}, "`-mcpu=none` is not valid"),
     ],
 )
 def test_wrong_settings_are_refused_in_one_sentence(relay, wrong, words):

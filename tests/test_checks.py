@@ -63,6 +63,27 @@ def test_a_value_still_missing_beside_another():
     assert "still None: bytes" in text({"kernels": 3, "bytes": None})
 
 
+class Printed:
+    """Shown as a number, and none of Python's: as TVM's IntImm is."""
+
+    def __repr__(self):
+        return "4"
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "told"),
+    [
+        ((1, Printed()), (1, 4), "(at 1: of type Printed, not int)"),
+        ({"a": Printed()}, {"a": 4}, "(at 'a': of type Printed, not int)"),
+        ([0] * 30, [0] * 31, "(its length is 30, not 31)"),
+        ([0] * 30, [0] * 29 + [1], "(at 29: 0 instead of 1)"),
+    ],
+)
+def test_what_is_shown_alike_is_told_apart(got, expected, told):
+    outcome = checks.judge("q", lambda: got, [("f()", lambda f: f(), expected)])
+    assert str(outcome).endswith(told)
+
+
 def test_an_exception_is_one_line_with_the_learners_own_line():
     last = text(divides).splitlines()[-1]
     line = divides.__code__.co_firstlineno + 1
@@ -145,6 +166,7 @@ def test_what_agrees(got, expected):
         ("3", 3),
         (4, 3),
         (1_000_001, 1_000_000),
+        (1_000_001.0, 1_000_000),
         (float("nan"), 1.0),
         (1.0001, 1.0),
         ([1, 2, 3], [1, 2]),

@@ -328,6 +328,24 @@ def test_what_is_no_program():
     with pytest.raises(WorkbookError, match="cannot infer the types"):
         ir.graph(wrong)
     assert "add(%a, %b)" in ir.text(wrong)
+    with pytest.raises(WorkbookError, match="not Op"):
+        ir.graph(relay.op.get("add"))
+    x = relay.var("x", shape=(1,))
+    for see in (ir.graph, ir.text, ir.is_dynamic, ir.draw, ir.alt_text):
+        with pytest.raises(WorkbookError, match="uses x without taking it as a parameter"):
+            see(relay.Function([], relay.exp(x)))
+    with pytest.raises(WorkbookError, match="constants=True"):
+        ir.draw(relay.const(1.0))
+
+
+def test_a_type_error_says_which_dimensions_disagree(capfd):
+    from tvm import relay
+
+    x, w = relay.var("x", shape=(1, 4)), relay.var("w", shape=(4, 3))
+    with pytest.raises(WorkbookError, match="dimension 0 conflicts: 3 does not match 4") as caught:
+        ir.graph(relay.nn.dense(x, w, units=3))
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr().err == ""
 
 
 def test_the_given_program_is_not_changed():

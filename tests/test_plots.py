@@ -198,6 +198,10 @@ def test_show_outside_a_notebook_prints_the_alt_text(capsys):
     assert capsys.readouterr().out == "One bar, of length 1.\n"
     with pytest.raises(WorkbookError, match="needs its alt text"):
         plots.show(plots.bars(["a"], {"s": [1.0]}), "  ")
+    with pytest.raises(WorkbookError, match="alt text"):
+        plots.show(plots.bars(["a"], {"s": [1.0]}), None)
+    with pytest.raises(WorkbookError, match="not int"):
+        plots.show(3, "A number.")
 
 
 def test_show_in_a_notebook(tmp_path):

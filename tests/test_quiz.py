@@ -131,6 +131,10 @@ def test_a_wrong_number(said):
         (("01-1", "AB"), "answer with one letter"),
         (("01-1", ""), "its options are A, B, C."),
         (("01-1", 2), "its options are A, B, C."),
+        (("01-1", "option A"), "not answered by 'option A': its options are A, B, C."),
+        (("01-3", 10**400), "must be a number"),
+        (("/01-1",), 'There is no quiz question "/01-1"'),
+        (("**-1",), 'There is no quiz question "**-1"'),
         (("01-3", "many"), "Question 01-3 must be a number such as 12 or 0.5, not 'many'."),
         (("01-3", True), "must be a number"),
         (("01-3", float("nan")), "must be a number"),
@@ -235,10 +239,15 @@ def test_a_prediction_beside_the_measurement(capsys, guess, truth, remark):
     assert capsys.readouterr().out.splitlines()[-1].endswith(f"  {remark}")
 
 
-@pytest.mark.parametrize("value", ["a few", True, [1], object(), float("inf"), 1j])
+@pytest.mark.parametrize("value", ["a few", True, [1], object(), float("inf"), 1j, 10**400])
 def test_a_prediction_that_is_no_number_gets_a_sentence(value):
     with pytest.raises(WorkbookError, match="Your prediction of kernels must be a number"):
         quiz.predict(kernels=value)
+
+
+def test_a_prediction_without_its_name_gets_a_sentence():
+    with pytest.raises(WorkbookError, match=r"quiz\.predict\(kernels=12\)"):
+        quiz.predict(12)
 
 
 def test_a_measurement_that_nobody_predicted_gets_a_sentence():

@@ -145,6 +145,10 @@ def test_options_shape_the_inputs(name, options, shapes):
         ("MobileNet", {}, "mobilenet"),
         ("qqqqqq", {}, "mlp.*iris_landmark"),
         (3, {}, "no model 3"),
+        (["mlp"], {}, "no model \\['mlp'\\]"),
+        ("mlp", {"seed": -1}, "seed is a whole number from 0, not -1"),
+        ("mlp", {"seed": "x"}, "seed is a whole number from 0, not 'x'"),
+        ("resnet18", {"layers": [18]}, "18 or 34, not"),
         ("resnet50", {"size": 64}, "resnet50 has no option 'size'; it has seed, bind"),
         ("resnet18", {"size": 50}, "size of resnet18 is a multiple of 32 from 64.*not 50"),
         ("resnet18", {"size": "big"}, "not 'big'"),
@@ -159,6 +163,22 @@ def test_options_shape_the_inputs(name, options, shapes):
 def test_wrong_requests_are_answered_in_a_sentence(name, options, words):
     with pytest.raises(WorkbookError, match=words) as caught:
         zoo.load(name, **options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "given"),
+    [
+        ("file_type", {}, "takes bytes (1, 2048) int32, and nothing was given"),
+        ("file_type", {"x": np.zeros(3)}, "x (3,) float64 was given"),
+        ("iris_landmark", {"x": 3}, "x () int was given"),
+        ("file_type", [1], "a dictionary of arrays by name, not list"),
+    ],
+)
+def test_wrong_inputs_of_a_reference_are_answered_in_a_sentence(name, inputs, given):
+    with pytest.raises(WorkbookError) as caught:
+        zoo.load(name).expected(inputs)
+    assert given in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -99,6 +99,8 @@ def judge(
             came_out = shown(got)
             if got is None and expected is not None:
                 came_out += "  (nothing was returned: is a `return` missing?)"
+            elif came_out == shown(expected):
+                came_out += f"  ({_difference(got, expected, rtol, atol)})"
         failure = f"  tried     {tried}\n  expected  {shown(expected)}\n  came out  {came_out}"
         return Outcome(name, len(cases), passed, failure=failure)
     return Outcome(name, len(cases), len(cases))
@@ -107,7 +109,7 @@ def judge(
 def agrees(got: Any, expected: Any, *, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
     """Whether ``got`` is the expected value: same kind, shape and length; floats within tolerance.
 
-    A whole number may be given as an ``int`` or a NumPy integer, not as a ``bool``.
+    A whole number may be given in any numeric type, not as a ``bool``, and has no tolerance.
     """
     try:
         return _agrees(got, expected, rtol, atol)
@@ -129,8 +131,8 @@ def _agrees(got: Any, expected: Any, rtol: float, atol: float) -> bool:
     if isinstance(expected, numbers.Real):
         if isinstance(got, (bool, np.bool_)) or not isinstance(got, numbers.Real):
             return False
-        if isinstance(expected, numbers.Integral) and isinstance(got, numbers.Integral):
-            return int(got) == int(expected)
+        if isinstance(expected, numbers.Integral):
+            return bool(got == expected)
         return math.isclose(got, expected, rel_tol=rtol, abs_tol=atol)
     if isinstance(expected, (list, tuple)):
         return (
@@ -147,6 +149,23 @@ def _agrees(got: Any, expected: Any, rtol: float, atol: float) -> bool:
     if isinstance(expected, str):  # TVM's own String is one, too
         return isinstance(got, str) and str.__eq__(expected, got)
     return type(got) is type(expected) and bool(got == expected)
+
+
+def _difference(got: Any, expected: Any, rtol: float, atol: float) -> str:
+    """Where two values differ that are shown alike: one is of another type, or both are long."""
+    pairs: list[tuple[Any, Any, Any]] = []
+    if isinstance(expected, Mapping) and isinstance(got, Mapping):
+        pairs = [(repr(key), got[key], expected[key]) for key in expected if key in got]
+    elif isinstance(expected, (list, tuple)) and isinstance(got, (list, tuple)):
+        if len(got) != len(expected):
+            return f"its length is {len(got)}, not {len(expected)}"
+        pairs = [(k, *pair) for k, pair in enumerate(zip(got, expected, strict=True))]
+    for place, mine, wanted in pairs:
+        if not _agrees(mine, wanted, rtol, atol):
+            return f"at {place}: {_difference(mine, wanted, rtol, atol)}"
+    if type(got) is not type(expected):
+        return f"of type {type(got).__name__}, not {type(expected).__name__}"
+    return f"{shown(got)} instead of {shown(expected)}"
 
 
 def shown(value: Any) -> str:

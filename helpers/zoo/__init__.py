@@ -68,8 +68,31 @@ class Model:
         return self.expected(self.inputs)
 
     def expected(self, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """The outputs for any inputs of the right shapes: ONNX Runtime's, LiteRT's for TFLite."""
-        return self._runner(inputs)
+        """The outputs for any inputs of the right shapes: ONNX Runtime's, LiteRT's for TFLite.
+
+        Raises :class:`WorkbookError` for other names, shapes and dtypes.
+        """
+        if not isinstance(inputs, Mapping):
+            raise WorkbookError(
+                f"The inputs are a dictionary of arrays by name, not {type(inputs).__name__}."
+            )
+        try:
+            return self._runner(inputs)
+        except WorkbookError:
+            raise
+        except Exception as error:
+            wanted = ", ".join(
+                f"{name} ({', '.join(map(str, shape))}) {self.inputs[name].dtype}"
+                for name, shape in self.input_shapes.items()
+            )
+            given = ", ".join(
+                f"{name} {np.shape(value)} {getattr(value, 'dtype', type(value).__name__)}"
+                for name, value in inputs.items()
+            )
+            raise WorkbookError(
+                f"{self.name} cannot be run on these inputs: it takes {wanted}, and "
+                f"{given or 'nothing'} was given."
+            ) from error
 
     @cached_property
     def _runner(self) -> formats.Runner:
@@ -134,9 +157,13 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Model:
     Raises :class:`WorkbookError` for an unknown name (with the nearest ones), an option the model
     does not have, a value that does not fit, and a model file that is not installed.
     """
-    if name not in MODELS:
-        near = difflib.get_close_matches(str(name), MODELS, n=3, cutoff=0.4) or names()
-        raise WorkbookError(f"The zoo has no model {name!r}; did you mean {', '.join(near)}?")
+    if not isinstance(name, str) or name not in MODELS:
+        asked = str(name).lower().replace(" ", "_")
+        near = difflib.get_close_matches(asked, MODELS, n=3, cutoff=0.4)
+        hint = f"did you mean {', '.join(near)}?" if near else f"it has {', '.join(names())}."
+        raise WorkbookError(f"The zoo has no model {name!r}; {hint}")
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise WorkbookError(f"seed is a whole number from 0, not {seed!r}.")
     entry = MODELS[name]
     for option, value in options.items():
         if option not in entry.options:
@@ -172,7 +199,7 @@ def _checked(name: str, option: str, value: Any) -> Any:
             return value
         wanted = "a multiple of 8 from 64"
     elif option == "layers":
-        if value in RESNET_UNITS:
+        if number and value in RESNET_UNITS:
             return value
         wanted = " or ".join(map(str, RESNET_UNITS))
     elif option == "bind":
