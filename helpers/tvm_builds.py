@@ -8,6 +8,7 @@ TVM 0.16 that still has Relay in a directory beside it. One process can import o
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import importlib.metadata
 import importlib.util
@@ -27,6 +28,7 @@ from helpers.errors import WorkbookError
 
 ROOT = Path(__file__).resolve().parent.parent
 RELAY_DIR = ROOT / ".deps" / "relay"
+OPENMP = ROOT / ".deps" / "openmp" / "libgomp.so.1"
 SUPPORTED_PYTHON = ((3, 10), (3, 12))
 # The oldest C library that the packages in the locks are built for (manylinux_2_28).
 REQUIRED_GLIBC = (2, 28)
@@ -195,6 +197,8 @@ def _put_on_path(kind: str) -> None:
         return
     if not _has_relay(RELAY_DIR / "tvm"):
         raise WorkbookError("The Relay build is not installed here: run `make lab` once.")
+    if OPENMP.exists():  # installed where the system has none: libtvm.so finds what is loaded
+        ctypes.CDLL(str(OPENMP), mode=ctypes.RTLD_GLOBAL)
     sys.path.insert(0, str(RELAY_DIR))
 
 

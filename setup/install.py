@@ -9,6 +9,7 @@ Nothing is written outside the checkout.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import fcntl
 import hashlib
 import json
@@ -24,13 +25,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from helpers.errors import WorkbookError  # noqa: E402
-from helpers.tvm_builds import check_machine  # noqa: E402
+from helpers.tvm_builds import OPENMP, check_machine  # noqa: E402
 
 VENV = ROOT / ".venv"
 DEPS = ROOT / ".deps"
 STAMP = DEPS / "installed.json"
 LOG = DEPS / "install.log"
-LOCKS = ("requirements.lock", "relay.lock", "models.lock")
+LOCKS = ("requirements.lock", "relay.lock", "models.lock", "openmp.lock")
 NEEDED_BYTES = 3_000_000_000
 """1.3 GB installed, and room for the downloads until they are in place."""
 
@@ -195,7 +196,7 @@ def _install_all(installer: Installer) -> None:
     steps = (
         (f"Python {platform.python_version()} environment", installer.environment),
         (f"packages ({how})", lambda: installer.locked("requirements.lock")),
-        ("the TVM that has Relay", lambda: _into(installer, "relay.lock", DEPS / "relay")),
+        ("the TVM that has Relay", lambda: _relay(installer)),
         ("models with real weights", lambda: _into(installer, "models.lock", DEPS / "models")),
     )
     print("Setting up the workbook in this folder (first use only).", flush=True)
@@ -211,10 +212,38 @@ def install_builds(uv: str | None) -> None:
     DEPS.mkdir(exist_ok=True)
     (DEPS / "tmp").mkdir(exist_ok=True)
     installer = Installer(uv, Path(sys.executable))
-    _into(installer, "relay.lock", DEPS / "relay")
+    _relay(installer)
     _into(installer, "models.lock", DEPS / "models")
     _make_helpers_importable(installer.python)
     print("The Relay build and the models are in place.")
+
+
+def _relay(installer: Installer) -> None:
+    """The Relay build and, where the system has none, the OpenMP library that it needs."""
+    _into(installer, "relay.lock", DEPS / "relay")
+    _remove(DEPS / "openmp")
+    if lacks_openmp():
+        _into(installer, "openmp.lock", DEPS / "openmp")
+        found = next((DEPS / "openmp").glob("*.libs/libgomp-*"))
+        OPENMP.write_bytes(with_soname(found.read_bytes(), found.name, OPENMP.name))
+
+
+def lacks_openmp() -> bool:
+    """Whether the system has no ``libgomp.so.1``, as a machine without a compiler often has not."""
+    try:
+        ctypes.CDLL("libgomp.so.1")
+    except OSError:
+        return True
+    return False
+
+
+def with_soname(library: bytes, old: str, new: str) -> bytes:
+    """The shared library under another name of its own (ELF ``DT_SONAME``), no longer than ``old``.
+
+    Wheels carry libraries renamed; the loader takes one for ``libgomp.so.1`` if it says it is.
+    """
+    before, after = old.encode() + b"\0", new.encode() + b"\0"
+    return library.replace(before, after.ljust(len(before), b"\0"))
 
 
 def _into(installer: Installer, lock: str, target: Path) -> None:

@@ -11,7 +11,7 @@ import yaml
 from helpers import check_env
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCKS = ("requirements.lock", "relay.lock", "models.lock")
+LOCKS = ("requirements.lock", "relay.lock", "models.lock", "openmp.lock")
 
 
 def normal(name: str) -> str:

@@ -230,3 +230,30 @@ def test_a_folder_that_cannot_be_written_is_said(install, folder, monkeypatch, c
     monkeypatch.setattr(sys, "argv", ["install.py"])
     assert install.main() == 1
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_a_library_is_renamed_in_place(install):
+    before = b"\x7fELF...\0libgomp-e985.so.1.0.0\0libdl.so.2\0..."
+    after = install.with_soname(before, "libgomp-e985.so.1.0.0", "libgomp.so.1")
+    assert len(after) == len(before)
+    assert after.split(b"\0")[1] == b"libgomp.so.1"
+    assert after.endswith(b"\0libdl.so.2\0...")
+
+
+@pytest.mark.parametrize("lacking", [True, False])
+def test_openmp_is_installed_only_where_the_system_has_none(install, folder, monkeypatch, lacking):
+    installed = []
+
+    def into(installer, lock, target):
+        installed.append(lock)
+        (target / "x.libs").mkdir(parents=True)
+        (target / "x.libs" / "libgomp-e985.so.1.0.0").write_bytes(b"\0libgomp-e985.so.1.0.0\0")
+
+    monkeypatch.setattr(install, "_into", into)
+    monkeypatch.setattr(install, "OPENMP", install.DEPS / "openmp" / "libgomp.so.1")
+    monkeypatch.setattr(install, "lacks_openmp", lambda: lacking)
+    install._relay(None)
+    assert installed == ["relay.lock", *["openmp.lock"] * lacking]
+    assert install.OPENMP.exists() == lacking
+    if lacking:
+        assert install.OPENMP.read_bytes().startswith(b"\0libgomp.so.1\0")
