@@ -1,6 +1,6 @@
 """What build.compile and Compiled.run cost beyond TVM's own calls, and what the cache saves.
 
-    PYTHONPATH=. python bench/build_overhead.py [--pairs 5] [--big resnet50]
+    .venv/bin/python -m bench.build_overhead [--pairs 5] [--big resnet50]
 
 Ratios are paired and interleaved: each compares two neighbours in time. Their clock is processor
 time, the linker's included, so that other programs on the machine disturb less. Both sides of a

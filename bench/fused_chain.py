@@ -3,7 +3,7 @@
 By the bytes the answer is the length of the chain: each of n kernels reads one tensor and writes
 one, the fused kernel does so once. It holds while memory, and not arithmetic, sets the pace.
 
-    PYTHONPATH=. python bench/fused_chain.py --help
+    .venv/bin/python -m bench.fused_chain --help
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Prints a line per model and executor: seconds to compile, kernels, the largest difference from the
 independent reference, and whether it is within the model's tolerance. Takes about 20 minutes.
 
-    PYTHONPATH=. python bench/zoo_accuracy.py [MODEL ...]
+    .venv/bin/python -m bench.zoo_accuracy [MODEL ...]
 """
 
 from __future__ import annotations
