@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from numbers import Integral
+from typing import Any
 
 
 class WorkbookError(Exception):
@@ -14,6 +16,13 @@ class WorkbookError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
+
+
+def whole_number(value: Any, name: str, least: int) -> int:
+    """``value`` as an int. Raises :class:`WorkbookError` unless it is one, ``least`` or more."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise WorkbookError(f"{name} is a whole number, {least} or more, not {value!r}.")
+    return int(value)
 
 
 def exit_with_sentence(error: BaseException) -> None:

@@ -15,7 +15,7 @@ from itertools import islice
 from math import prod
 from typing import Any
 
-from helpers.errors import WorkbookError
+from helpers.errors import WorkbookError, whole_number
 
 MEGABYTE = 10**6
 _PREFIX = "tvmgen_default_"
@@ -28,6 +28,10 @@ def pattern(operator: str) -> str:
     ``TUPLE``, ``OPAQUE``. Raises :class:`WorkbookError` for an unknown operator, and for one that
     has no pattern, such as ``nn.layer_norm``: SimplifyInference writes it as simpler operators.
     """
+    if not isinstance(operator, str):
+        raise WorkbookError(
+            f'An operator is named by a string, such as "nn.conv2d", not {type(operator).__name__}.'
+        )
     value = _pattern_value(operator)
     if value is None:
         raise WorkbookError(
@@ -73,11 +77,11 @@ def fuse(mod: Any, opt_level: int = 3, max_depth: int | None = None) -> Any:
     import tvm
     from tvm.relay import transform
 
+    opt_level = whole_number(opt_level, "opt_level", 0)
     config = {}
     if max_depth is not None:
-        if max_depth < 1:
-            raise WorkbookError(f"max_depth counts operators in a group, 1 or more: {max_depth}.")
-        config["relay.FuseOps.max_depth"] = max_depth
+        most = whole_number(max_depth, "max_depth, the most operators in a group,", 1)
+        config["relay.FuseOps.max_depth"] = most
     typed = _typed(mod)
     for name in sorted({name for group in _groups(typed, ()) for name in group.operators}):
         pattern(name)
@@ -91,6 +95,11 @@ def _typed(mod: Any) -> Any:
 
     mod = mod if isinstance(mod, tvm.IRModule | relay.Function) else getattr(mod, "module", mod)
     if isinstance(mod, relay.Function):
+        if free := [variable.name_hint for variable in relay.analysis.free_vars(mod)]:
+            raise WorkbookError(
+                f"The function uses {', '.join(free)} without taking it as a parameter: "
+                "name it in relay.Function([...], ...)."
+            )
         mod = tvm.IRModule.from_expr(mod)
     if not isinstance(mod, tvm.IRModule):
         raise WorkbookError(
@@ -128,7 +137,10 @@ class Tensor:
                 f"The size of {self} is not known before it runs, so its bytes cannot be counted: "
                 "give the model a fixed shape."
             )
-        kind = tvm.DataType(self.dtype)
+        try:
+            kind = tvm.DataType(self.dtype)
+        except ValueError as error:
+            raise WorkbookError(f"TVM has no dtype {self.dtype!r}.") from error
         return prod(sizes) * ((kind.bits * kind.lanes + 7) // 8)
 
     def __str__(self) -> str:
@@ -162,7 +174,16 @@ def groups(mod: Any, params: Collection[str] = ()) -> list[Group]:
     kernel per operator costs; nothing is fused silently. Constants are weights, and so are the
     variables named in ``params``. Raises :class:`WorkbookError` for what is not a Relay module.
     """
+    _need_names(params)
     return _groups(_typed(mod), params)
+
+
+def _need_names(params: Collection[str]) -> None:
+    # A lone string is a collection of strings, too: its letters.
+    if isinstance(params, str) or not isinstance(params, Collection):
+        raise WorkbookError(
+            f'params holds the names of the weights, such as ["weight", "bias"], not {params!r}.'
+        )
 
 
 def _groups(typed: Any, params: Collection[str]) -> list[Group]:
@@ -360,6 +381,8 @@ class Ledger:
 
         The unit is chosen once for the table: MB when the total is a megabyte or more, else B.
         """
+        if limit is not None:
+            limit = whole_number(limit, "limit, the most kernels to list,", 0)
         show = _unit([self])
         shown = self.rows[:limit]
         table: list[tuple[str, ...]] = [("", "operators", *_COLUMNS)]
@@ -374,7 +397,17 @@ class Ledger:
         return _align(table, left=2)
 
     def against(self, other: Ledger, labels: tuple[str, str] = ("before", "after")) -> str:
-        """A table that compares the sums of this ledger (before) with ``other`` (after)."""
+        """A table that compares the sums of this ledger (before) with ``other`` (after).
+
+        Raises :class:`WorkbookError` unless ``other`` is a ledger and there are two labels.
+        """
+        if not isinstance(other, Ledger):
+            raise WorkbookError(
+                f"A ledger is compared with another ledger, not {type(other).__name__}: "
+                "fusion.ledger(...) makes one."
+            )
+        if not isinstance(labels, tuple | list) or [*map(type, labels)] != [str, str]:
+            raise WorkbookError(f'labels are two strings, as ("before", "after"), not {labels!r}.')
         show = _unit([self, other])
         table: list[tuple[str, ...]] = [(show.name, "kernels", *_COLUMNS)]
         for label, sums in zip(labels, (self, other), strict=True):

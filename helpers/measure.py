@@ -8,7 +8,9 @@ cancels between two timings taken side by side. The spread inside one process st
 from __future__ import annotations
 
 import gc
+import inspect
 import json
+import math
 import os
 import random
 import re
@@ -20,7 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from helpers.errors import WorkbookError
+from helpers.errors import WorkbookError, whole_number
 from helpers.tvm_builds import ROOT
 
 
@@ -28,10 +30,23 @@ from helpers.tvm_builds import ROOT
 class Comparison:
     """What :func:`compare` measured. The first candidate is the one the others are compared with.
 
-    ``times`` holds seconds per call, one number per round and candidate.
+    ``times`` holds seconds per call, one number per round and candidate. Raises
+    :class:`WorkbookError` unless every candidate has the same number of times, all above 0.
     """
 
     times: dict[str, tuple[float, ...]]
+
+    def __post_init__(self) -> None:
+        if len({len(times) for times in self.times.values()} | {0}) != 2:
+            raise WorkbookError(
+                "A comparison needs candidates with equally many times, one or more each."
+            )
+        for label, times in self.times.items():
+            if not all(time > 0 for time in times):
+                raise WorkbookError(
+                    f"A timing of {label!r} took no time at all by this clock: raise min_time, so "
+                    "that each timing repeats the call more often."
+                )
 
     @property
     def baseline(self) -> str:
@@ -90,18 +105,30 @@ def compare(
     until ``min_time`` seconds are filled (the number of repetitions is found before the rounds, and
     that also warms up). Garbage collection is off meanwhile. ``clock`` returns seconds.
 
-    Raises :class:`WorkbookError` unless there are two or more candidates, all callable.
+    Raises :class:`WorkbookError` unless there are two or more candidates, all of them functions
+    that can be called without arguments.
     """
-    if len(candidates) < 2:
+    if not isinstance(candidates, Mapping) or len(candidates) < 2:
         raise WorkbookError("compare() needs two or more things to time, as {label: function}.")
     for label, call in candidates.items():
+        if not isinstance(label, str):
+            raise WorkbookError(f"Labels are strings, and {label!r} is {type(label).__name__}.")
         if not callable(call):
             raise WorkbookError(
                 f"{label!r} is {type(call).__name__}, and compare() calls what it times: "
                 "give it a function without arguments."
             )
-    if rounds < 1 or min_time <= 0:
-        raise WorkbookError("compare() needs rounds of 1 or more and a min_time above 0 seconds.")
+        if not _takes_nothing(call):
+            raise WorkbookError(
+                f"{label!r} wants arguments, and compare() calls what it times without any: "
+                "wrap it, as in lambda: f(x)."
+            )
+    rounds = whole_number(rounds, "rounds", 1)
+    _need_seconds(min_time, "min_time")
+    if not callable(clock):
+        raise WorkbookError(
+            f"clock is a function that returns seconds, not {type(clock).__name__}."
+        )
     shuffler = random.Random(seed)
     order = list(candidates)
     times: dict[str, list[float]] = {label: [] for label in candidates}
@@ -118,6 +145,22 @@ def compare(
         if collecting:
             gc.enable()
     return Comparison({label: tuple(values) for label, values in times.items()})
+
+
+def _takes_nothing(call: Callable[[], object]) -> bool:
+    try:
+        inspect.signature(call).bind()
+    except TypeError:
+        return False
+    except ValueError:  # some functions that are not written in Python tell nothing
+        pass
+    return True
+
+
+def _need_seconds(value: Any, name: str) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 < value < math.inf:
+        raise WorkbookError(f"{name} is a number of seconds above 0, not {value!r}.")
 
 
 def _time(call: Callable[[], object], number: int, clock: Callable[[], float]) -> float:
@@ -142,9 +185,13 @@ def _repetitions(call: Callable[[], object], min_time: float, clock: Callable[[]
 
 @dataclass(frozen=True)
 class Spread:
-    """One ratio from each of several fresh processes."""
+    """One ratio from each of several fresh processes, one process or more."""
 
     values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise WorkbookError("A spread needs the ratio of at least one process.")
 
     @property
     def median(self) -> float:
@@ -194,10 +241,23 @@ def compare_processes(
 
     Raises :class:`WorkbookError` with the last line of a process that fails.
     """
-    if processes < 1:
-        raise WorkbookError(f"compare_processes() needs 1 process or more, not {processes}.")
+    if not isinstance(spec, str) or "\0" in spec:
+        raise WorkbookError(
+            'compare_processes() takes "package.module:function" or Python source as a string: '
+            "a fresh process cannot be handed a function."
+        )
+    processes = whole_number(processes, "processes", 1)
+    threads = whole_number(threads, "threads", 1)
+    _need_seconds(timeout, "timeout")
+    try:
+        passed = json.dumps(dict(arguments or {}))
+    except (TypeError, ValueError) as error:
+        raise WorkbookError(
+            "arguments is a dictionary of what JSON can hold (numbers, strings, lists, ...): "
+            f"{error}."
+        ) from error
     if _FUNCTION.fullmatch(spec.strip()):
-        command = ["-c", _CALL, spec.strip(), json.dumps(dict(arguments or {}))]
+        command = ["-c", _CALL, spec.strip(), passed]
     else:
         command = ["-c", spec]
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
@@ -229,11 +289,14 @@ def compare_processes(
 
 def _number(line: str, which: str) -> float:
     try:
-        return float(line)
-    except ValueError as error:
+        value = float(line)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
         raise WorkbookError(
             f"The {which} should print its ratio on its last line, and that line is {line!r}."
-        ) from error
+        )
+    return value
 
 
 def _last_line(text: str) -> str:

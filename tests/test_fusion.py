@@ -26,6 +26,17 @@ def module_of(parameters, body):
     return tvm.IRModule.from_expr(relay.Function(parameters, body))
 
 
+def with_a_free_variable():
+    from tvm import relay
+
+    return relay.Function([], relay.var("v", shape=(4,)))
+
+
+def compared(labels):
+    counted = fusion.ledger(chain(2))
+    return counted.against(counted, labels)
+
+
 def build(mod, opt_level=3, params=None, **config):
     import tvm
     from tvm import relay
@@ -228,7 +239,20 @@ def test_fuse_makes_the_groups_that_a_build_makes():
         (lambda: fusion.fuse("resnet"), "Relay module or function, not str"),
         (lambda: fusion.groups(None), "Relay module or function, not NoneType"),
         (lambda: fusion.ledger(3), "Relay module or function, not int"),
-        (lambda: fusion.fuse(chain(2), max_depth=0), "1 or more: 0"),
+        (lambda: fusion.fuse(chain(2), max_depth=0), "max_depth.* 1 or more, not 0"),
+        (lambda: fusion.fuse(chain(2), max_depth=2.5), "max_depth.* not 2.5"),
+        (lambda: fusion.fuse(chain(2), opt_level="3"), "opt_level is a whole number.* not '3'"),
+        (lambda: fusion.fuse(chain(2), opt_level=-1), "opt_level .* 0 or more, not -1"),
+        (lambda: fusion.fuse(with_a_free_variable()), "uses v without taking it"),
+        (lambda: fusion.pattern(None), "named by a string"),
+        (lambda: fusion.groups(chain(2), "weight"), "not 'weight'"),
+        (lambda: fusion.ledger(chain(2), 3), "names of the weights.* not 3"),
+        (lambda: fusion.ledger(chain(2)).as_text(-1), "limit.* 0 or more, not -1"),
+        (lambda: fusion.ledger(chain(2)).against(None), "another ledger, not NoneType"),
+        (lambda: compared("before"), "two strings"),
+        (lambda: compared(("a", "b", "c")), "two strings"),
+        (lambda: compared((1, 2)), "two strings"),
+        (lambda: fusion.Tensor("t", (1,), "nonsense").bytes, "no dtype 'nonsense'"),
         (lambda: fusion.kernel_tir(chain(2)), "kept by relay.build"),
     ],
 )

@@ -104,13 +104,43 @@ def test_garbage_collection_is_off_inside_and_as_before_after(enabled):
         ({"a": print}, {}, "two or more"),
         ({}, {}, "two or more"),
         ({"a": print, "b": 3}, {}, "'b' is int"),
-        ({"a": print, "b": print}, {"rounds": 0}, "rounds of 1 or more"),
-        ({"a": print, "b": print}, {"min_time": 0}, "min_time above 0"),
+        (None, {}, "two or more"),
+        ([print, print], {}, "two or more"),
+        ({1: print, 2: print}, {}, "1 is int"),
+        ({"a": print, "b": lambda x: x}, {}, "'b' wants arguments"),
+        ({"a": print, "b": print}, {"rounds": 0}, "rounds is a whole number, 1 or more, not 0"),
+        ({"a": print, "b": print}, {"rounds": 1.5}, "rounds is a whole number"),
+        ({"a": print, "b": print}, {"rounds": "3"}, "rounds is a whole number, .* not '3'"),
+        ({"a": print, "b": print}, {"min_time": 0}, "min_time is a number of seconds above 0"),
+        ({"a": print, "b": print}, {"min_time": float("nan")}, "min_time .* not nan"),
+        ({"a": print, "b": print}, {"min_time": float("inf")}, "min_time .* not inf"),
+        ({"a": print, "b": print}, {"min_time": "1"}, "min_time .* not '1'"),
+        ({"a": print, "b": print}, {"clock": 3}, "clock is a function"),
     ],
 )
 def test_a_wrong_argument_gets_one_sentence(candidates, options, sentence):
     with pytest.raises(WorkbookError, match=sentence):
         compare(candidates, **options)
+
+
+@pytest.mark.parametrize(
+    ("times", "sentence"),
+    [
+        ({}, "equally many times"),
+        ({"a": (), "b": ()}, "equally many times"),
+        ({"a": (1.0,), "b": (1.0, 2.0)}, "equally many times"),
+        ({"a": (1.0,), "b": (0.0,)}, "'b' took no time"),
+    ],
+)
+def test_times_that_give_no_ratio_are_refused(times, sentence):
+    with pytest.raises(WorkbookError, match=sentence):
+        Comparison(times)
+
+
+def test_a_clock_that_stands_still_in_one_timing_gets_one_sentence():
+    ticks = iter([0.0, 1.0] * 3)  # two for the number of calls, one round of two, the last at once
+    with pytest.raises(WorkbookError, match="raise min_time"):
+        compare({"a": int, "b": int}, rounds=1, clock=lambda: next(ticks, 9.0))
 
 
 def test_an_unknown_label_names_the_known_ones():
@@ -172,7 +202,15 @@ def test_the_workbooks_own_modules_can_be_imported_from_anywhere(tmp_path, monke
         ("print('about 8')", {}, "'about 8'"),
         ("pass", {}, "last line, and that line is ''"),
         ("import time; time.sleep(60)", {"timeout": 0.2}, "stopped after 0.2 s"),
-        ("print(1)", {"processes": 0}, "1 process or more, not 0"),
+        ("print('nan')", {}, "last line, and that line is 'nan'"),
+        ("print(1)", {"processes": 0}, "processes is a whole number, 1 or more, not 0"),
+        ("print(1)", {"processes": "3"}, "processes is a whole number, 1 or more, not '3'"),
+        ("print(1)", {"threads": "a"}, "threads is a whole number, 1 or more, not 'a'"),
+        ("print(1)", {"timeout": 0}, "timeout is a number of seconds above 0, not 0"),
+        ("math:sqrt", {"arguments": {"x": {1}}}, "what JSON can hold"),
+        ("math:sqrt", {"arguments": [3]}, "what JSON can hold"),
+        (print, {}, "cannot be handed a function"),
+        (None, {}, "as a string"),
     ],
 )
 def test_a_failing_process_gets_one_sentence(spec, options, sentence):
@@ -180,6 +218,11 @@ def test_a_failing_process_gets_one_sentence(spec, options, sentence):
         compare_processes(spec, **{"processes": 2, **options})
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_no_process_has_no_spread():
+    with pytest.raises(WorkbookError, match="at least one process"):
+        Spread(())
 
 
 def test_the_spread_names_its_numbers():
