@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import getpass
 import json
 import re
@@ -167,7 +168,9 @@ def _asserts(cell: NotebookNode | None) -> bool:
 
 
 def _outputs(notebook: NotebookNode) -> Iterator[str]:
-    names = {socket.gethostname(), getpass.getuser()}
+    names = {socket.gethostname()}
+    with contextlib.suppress(KeyError, OSError):  # a container's user may have no name
+        names.add(getpass.getuser())
     private = "|".join(re.escape(name) for name in names if len(name) > 4 and name != "runner")
     patterns = _MACHINE | ({"a name of this machine": rf"\b({private})\b"} if private else {})
     for cell in code_cells(notebook):
