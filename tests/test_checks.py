@@ -95,6 +95,13 @@ def test_an_exception_is_one_line_with_the_learners_own_line():
     assert "NotImplementedError: negative numbers" in text(unfinished)
 
 
+def test_an_error_with_frames_of_another_language_is_told_by_its_last_line():
+    def fails(n):
+        raise ValueError("Traceback (most recent call last):\n  1: f()\nTVMError: no such name")
+
+    assert "came out  ValueError: no such name" in text(fails)
+
+
 def test_an_answer_of_the_wrong_kind_does_not_escape():
     assert "TypeError: 'int' object is not callable" in text(5)
     assert "SystemExit" in text(lambda n: exit())

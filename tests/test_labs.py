@@ -32,6 +32,10 @@ WRONG: dict[tuple[str, str], dict[str, dict[str, str]]] = {
             "met.add(node)": "met.add(node); V.append(node)",
             "            V.append(node)\n\n": "\n",
         },
+        "asks again for what it has met": {
+            "        if node not in met:\n            met.add(node)\n": "        if True:\n",
+            "            V.append(node)\n\n": "            V.extend({node} - set(V))\n\n",
+        },
         "what looks alike is one": {
             "if node not in met": "if label(node) not in met",
             "met.add(node)": "met.add(label(node))",
@@ -216,6 +220,13 @@ def edges(V):
 def extract(function):
     graph = ir.graph(function)
     return [node.expr for node in graph.nodes], [list(edge) for edge in graph.edges]
+""",
+    ("01", "q5"): """
+def size(kind):
+    if hasattr(kind, "fields"):
+        return list(np.sum([size(field) for field in kind.fields], axis=0))
+    elements = np.prod([int(n) for n in kind.shape])
+    return [elements, np.dtype(kind.dtype).itemsize * elements]
 """,
     ("01", "q6"): """
 def macs(call):

@@ -30,6 +30,8 @@ from typing import Any
 
 import numpy as np
 
+from helpers.tvm_errors import reason
+
 # What was tried (shown to the learner), how it is computed from the answer, what must come out.
 Case = tuple[str, Callable[[Any], Any], Any]
 
@@ -187,6 +189,8 @@ def shown(value: Any) -> str:
 def _told(error: BaseException, run: Callable[[Any], Any], answer: Any) -> str:
     """One line on an exception: its type, its message, and the learner's line it came from."""
     message = str(error).strip().splitlines()
+    if message and message[0].startswith("Traceback"):  # TVM's errors begin with C++ frames
+        message = [reason(error)]
     text = f"{type(error).__name__}: {message[0][:_LONGEST]}" if message else type(error).__name__
     mine = getattr(run, "__code__", None)
     code = getattr(answer, "__code__", None)
