@@ -18,6 +18,7 @@ export JUPYTER_PLATFORM_DIRS := 1
 export IPYTHONDIR := $(STATE)/ipython
 export MPLCONFIGDIR := $(STATE)/matplotlib
 export ORT_DISABLE_TELEMETRY := 1
+export TVM_TEST_DATA_ROOT_PATH := $(STATE)/tvm_test_data
 export HYPOTHESIS_STORAGE_DIRECTORY := $(STATE)/hypothesis
 export RUFF_CACHE_DIR := $(STATE)/ruff
 export MYPY_CACHE_DIR := $(STATE)/mypy
