@@ -193,12 +193,12 @@ def _put_on_path(kind: str) -> None:
                 f"The tvm on the path ({found}) has Relay, not Relax: take it off PYTHONPATH."
             )
         return
+    if OPENMP.exists():  # installed where the system has none: libtvm.so finds what is loaded
+        ctypes.CDLL(str(OPENMP), mode=ctypes.RTLD_GLOBAL)
     if found is not None and _has_relay(found):
         return
     if not _has_relay(RELAY_DIR / "tvm"):
         raise WorkbookError("The Relay build is not installed here: run `make lab` once.")
-    if OPENMP.exists():  # installed where the system has none: libtvm.so finds what is loaded
-        ctypes.CDLL(str(OPENMP), mode=ctypes.RTLD_GLOBAL)
     sys.path.insert(0, str(RELAY_DIR))
 
 
