@@ -68,7 +68,7 @@ def fuse(mod: Any, opt_level: int = 3, max_depth: int | None = None) -> Any:
 
     Runs InferType and FuseOps, which reads the level from the pass context: at level 0 every
     operator is a group of its own. ``max_depth`` is ``relay.FuseOps.max_depth``, the most operators
-    in one group (TVM's own limit is 256); ``1`` is how one builds without fusion. A build runs
+    in one group (256, if not said); ``1`` is how one builds without fusion. A build runs
     other passes first (SimplifyInference, FoldConstant, ...): run those before, if they matter.
 
     ``mod`` is an IRModule, a Relay function or anything with a ``module`` (a zoo model). Raises

@@ -1,4 +1,4 @@
-"""One look for every figure: colours with a fixed meaning, layered graphs, bars, and alt text."""
+"""One look for every figure: fixed colours, layered graphs, bars, matrices, and alt text."""
 
 from __future__ import annotations
 
@@ -183,6 +183,59 @@ def bars(
         axes.set_title(title, loc="left")
         if len(series) > 1:
             figure.legend(loc="outside lower center", ncols=min(4, len(series)))
+    return figure
+
+
+def matrix(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    filled: Sequence[Sequence[bool]],
+    *,
+    mark: str = "",
+    row_title: str = "",
+    column_title: str = "",
+    title: str = "",
+) -> Any:
+    """A yes-or-no table as a matplotlib ``Figure``: dark fields, with ``mark`` in them, mean yes.
+
+    ``filled`` holds one row of truth values per entry of ``rows``, one value per column. Names of
+    columns are broken at underscores. Raises :class:`WorkbookError` when the sizes do not match.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    if not rows or not columns:
+        raise WorkbookError("A matrix needs a row and a column at least.")
+    if len(filled) != len(rows) or any(len(row) != len(columns) for row in filled):
+        raise WorkbookError(
+            f"A matrix of {len(rows)} rows and {len(columns)} columns needs one list per row, "
+            "with one value per column."
+        )
+    left = max(_text_size(name, DETAIL_SIZE)[0] for name in rows) + 0.7
+    names = [name.replace("_", "_\n") for name in columns]
+    deep = max(name.count("\n") for name in names)
+    longest = max(_text_size(line, DETAIL_SIZE)[0] for name in names for line in name.split("\n"))
+    wide = max(0.5, longest + 0.15)
+    height = 0.4 * len(rows) + 0.8 + 0.17 * deep + 0.3 * bool(title)
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(left + wide * len(columns), height), layout="constrained")
+        axes = figure.add_subplot(xlabel=column_title, ylabel=row_title)
+        axes.grid(False)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        shades = [[float(bool(value)) for value in row] for row in filled]
+        colours = matplotlib.colors.ListedColormap([tint(GREY, 0.2), BLUE])
+        axes.pcolormesh(shades, cmap=colours, vmin=0, vmax=1, edgecolors="white", linewidth=2)
+        for i, row in enumerate(filled):
+            for j, value in enumerate(row):
+                if value and mark:
+                    place = {"ha": "center", "va": "center"}
+                    axes.text(j + 0.5, i + 0.5, mark, place, color="white", weight="bold")
+        axes.set_xticks([j + 0.5 for j in range(len(columns))], names, fontsize=DETAIL_SIZE)
+        axes.set_yticks([i + 0.5 for i in range(len(rows))], rows, fontsize=DETAIL_SIZE)
+        axes.tick_params(length=0)
+        axes.invert_yaxis()  # the first row on top
+        axes.set_title(title, loc="left")
     return figure
 
 

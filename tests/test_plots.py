@@ -166,6 +166,36 @@ def test_bars_need_one_value_a_label():
         plots.bars(["a", "b"], {"ratio": [1.0]})
 
 
+def test_a_matrix_marks_what_is_filled():
+    rows, columns = ["ELEMWISE", "OPAQUE"], ["ELEMWISE", "COMM_REDUCE", "OPAQUE"]
+    filled = [[True, True, False], [False, False, False]]
+    figure = plots.matrix(rows, columns, filled, mark="F", row_title="from", column_title="to")
+    axes = figure.axes[0]
+    assert [text.get_position() for text in axes.texts] == [(0.5, 0.5), (1.5, 0.5)]
+    assert [label.get_text() for label in axes.get_yticklabels()] == rows
+    assert [label.get_text() for label in axes.get_xticklabels()][1] == "COMM_\nREDUCE"
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("from", "to")
+    figure.draw_without_rendering()
+    below = [label.get_window_extent() for label in axes.get_xticklabels()]
+    assert not any(a.overlaps(b) for a, b in pairwise(below))
+    low, high = axes.get_yaxis().get_view_interval()
+    assert low > high  # the first row on top
+    assert len({tuple(c) for c in axes.collections[0].to_rgba([0.0, 1.0])}) == 2
+
+
+@pytest.mark.parametrize(
+    ("size", "sentence"),
+    [
+        ((["a"], ["b", "c"], [[True]]), "1 rows and 2 columns"),
+        ((["a", "b"], ["c"], [[True]]), "2 rows and 1 columns"),
+        (([], ["c"], []), "a row and a column"),
+    ],
+)
+def test_a_matrix_needs_one_value_a_field(size, sentence):
+    with pytest.raises(WorkbookError, match=sentence):
+        plots.matrix(*size)
+
+
 def contrast(a, b):
     def luminance(colour):
         parts = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
