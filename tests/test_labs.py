@@ -182,6 +182,10 @@ WRONG: dict[tuple[str, str], dict[str, dict[str, str]]] = {
         "phase 0 only": {"in (0, 1)": "in (0,)"},
         "phase 1 only": {"in (0, 1)": "in (1,)"},
         "phase 1 first": {"in (0, 1)": "in (1, 0)"},
+        "both phases at each vertex": {
+            "    for phase in (0, 1):\n        for v in P.vertices:": "    for v in P.vertices:\n"
+            "        for phase in (0, 1):"
+        },
         "never asks": {"if may_fuse(": "if False and may_fuse("},
         "does not ask": {"if may_fuse(": "if True or may_fuse("},
         "the first consumer, not the post-dominator": {"d = dominator[v]": "d = P.consumers[v][0]"},
