@@ -60,7 +60,8 @@ def use_tvm(kind: str = "relay", *, quiet: bool = False) -> None:
     ``kind`` is ``"relay"`` (TVM 0.16, with Relay) or ``"relax"`` (today's TVM). Call it before
     the first ``import tvm``; calling it again with the same kind changes nothing. A TVM of your
     own that has Relay is used when it is the ``tvm`` on ``sys.path`` (through ``PYTHONPATH``, say).
-    :func:`chosen` gives what was chosen as an object.
+    :func:`chosen` gives what was chosen as an object. Kernels run on one thread, unless the
+    environment variable ``TVM_NUM_THREADS`` says otherwise.
 
     Raises :class:`WorkbookError` with one sentence when the machine cannot run it, when the build
     is not installed, or when the other TVM is already imported.
@@ -203,6 +204,9 @@ def _put_on_path(kind: str) -> None:
 
 
 def _describe(kind: str) -> TvmBuild:
+    # One thread, so that a kernel's time is its own work: with more, starting and joining them is
+    # most of a small kernel's time. Whoever wants more sets the variable.
+    os.environ.setdefault("TVM_NUM_THREADS", "1")
     # TVM makes this folder when it is imported, by default in the home directory.
     os.environ.setdefault("TVM_TEST_DATA_ROOT_PATH", str(ROOT / ".state" / "tvm_test_data"))
     try:

@@ -45,6 +45,23 @@ def refused(source, path=()):
     return done.stderr.strip()
 
 
+# --- threads -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("asked", "threads"), [(None, 1), ("2", 2)])
+def test_kernels_run_on_one_thread_unless_asked(monkeypatch, asked, threads):
+    monkeypatch.delenv("TVM_NUM_THREADS")
+    if asked:
+        monkeypatch.setenv("TVM_NUM_THREADS", asked)
+    done = python(
+        "from helpers import use_tvm\n"
+        "use_tvm(quiet=True)\n"
+        "import tvm\n"
+        "print(tvm.get_global_func('runtime.NumThreads')())"
+    )
+    assert done.stdout.strip() == str(threads), done
+
+
 # --- choosing -------------------------------------------------------------------------------------
 
 
