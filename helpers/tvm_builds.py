@@ -208,7 +208,7 @@ def _describe(kind: str) -> TvmBuild:
     # most of a small kernel's time. Whoever wants more sets the variable.
     os.environ.setdefault("TVM_NUM_THREADS", "1")
     # TVM makes this folder when it is imported, by default in the home directory.
-    os.environ.setdefault("TVM_TEST_DATA_ROOT_PATH", str(ROOT / ".state" / "tvm_test_data"))
+    os.environ.setdefault("TEST_DATA_ROOT_PATH", str(ROOT / ".state" / "tvm_test_data"))
     try:
         import tvm
     except (ImportError, OSError) as error:
