@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from helpers import targets
+from helpers import modules, targets
 from helpers.artifact_cache import ArtifactCache, DamagedError
 from helpers.compiled import (
     EXECUTORS,
@@ -255,26 +255,18 @@ def _source(model: Any, params: Mapping[str, Any] | None) -> tuple[Any, dict[str
         model, own = model
     elif not isinstance(model, tvm.runtime.Object) and hasattr(model, "module"):
         model, own = model.module, getattr(model, "params", {})
-    if isinstance(model, relay.Expr):
-        if not isinstance(model, relay.Function):
-            model = relay.Function(relay.analysis.free_vars(model), model)
-        if free := [variable.name_hint for variable in relay.analysis.free_vars(model)]:
-            raise WorkbookError(
-                f"The function uses {', '.join(free)} without taking it as a parameter: "
-                "name it in relay.Function([...], ...), or bind it to a constant."
-            )
-        model = tvm.IRModule.from_expr(model)
-    if not isinstance(model, tvm.IRModule):
+    if not isinstance(model, tvm.IRModule | relay.Expr):
         raise WorkbookError(
             "A model is a zoo model or its name, an IRModule, a Relay function, a pair (module, "
             f"params) or the path of an .onnx file, not {type(model).__name__}."
         )
+    model = modules.as_module(model)
     if "main" not in [variable.name_hint for variable in model.get_global_vars()]:
         raise WorkbookError("The module has no function @main, which is the one that is compiled.")
     for values in (own, params):
         if values is not None and not isinstance(values, (Mapping, tvm.ir.Map)):
             raise WorkbookError(f"Parameters are a dictionary of arrays by name, not {values!r}.")
-    return _copy(model), {**(own or {}), **(params or {})}
+    return modules.copy(model), {**(own or {}), **(params or {})}
 
 
 def _named(model: str | Path) -> Any:
@@ -310,13 +302,6 @@ def _onnx_shapes(proto: Any) -> dict[str, list[Any]]:
         for value in proto.graph.input
         if value.name not in weights
     }
-
-
-def _copy(module: Any) -> Any:
-    """A module of its own with the same functions, which are immutable."""
-    import tvm
-
-    return tvm.IRModule(module.functions, module.type_definitions, attrs=module.attrs)
 
 
 def _prepared(module: Any, passes: Any, config: Mapping[str, Any] | None) -> Any:
@@ -390,7 +375,7 @@ def _with_convolution_sizes(module: Any) -> Any:
             ]
             return getattr(relay.nn, call.op.name.removeprefix("nn."))(*new.args, **attrs)
 
-    module = _copy(module)
+    module = modules.copy(module)
     for name, function in list(module.functions.items()):
         if isinstance(function, relay.Function):
             module.update_func(name, Fill().visit(function))
@@ -560,7 +545,7 @@ def _build(
         with explained(f"TVM cannot compile this model for the {EXECUTORS[job.executor]}"):
             make = {"graph": _build_graph, "vm": _build_vm, "aot": _build_aot}[job.executor]
             with job.context():
-                result = make(_copy(module), params, job.target)
+                result = make(modules.copy(module), params, job.target)
             stored = _stored_library(result.library)
     except WorkbookError as error:
         raise _known_limit(error, module, job) from error.__cause__

@@ -15,6 +15,7 @@ from itertools import islice
 from math import prod
 from typing import Any
 
+from helpers import modules
 from helpers.errors import WorkbookError, whole_number
 
 MEGABYTE = 10**6
@@ -82,36 +83,11 @@ def fuse(mod: Any, opt_level: int = 3, max_depth: int | None = None) -> Any:
     if max_depth is not None:
         most = whole_number(max_depth, "max_depth, the most operators in a group,", 1)
         config["relay.FuseOps.max_depth"] = most
-    typed = _typed(mod)
+    typed = modules.typed(mod)
     for name in sorted({name for group in _groups(typed, ()) for name in group.operators}):
         pattern(name)
     with tvm.transform.PassContext(opt_level=opt_level, config=config):
         return tvm.transform.Sequential([transform.FuseOps(), transform.InferType()])(typed)
-
-
-def _typed(mod: Any) -> Any:
-    import tvm
-    from tvm import relay
-
-    mod = mod if isinstance(mod, tvm.IRModule | relay.Function) else getattr(mod, "module", mod)
-    if isinstance(mod, relay.Function):
-        if free := [variable.name_hint for variable in relay.analysis.free_vars(mod)]:
-            raise WorkbookError(
-                f"The function uses {', '.join(free)} without taking it as a parameter: "
-                "name it in relay.Function([...], ...)."
-            )
-        mod = tvm.IRModule.from_expr(mod)
-    if not isinstance(mod, tvm.IRModule):
-        raise WorkbookError(
-            f"This takes a Relay module or function, not {type(mod).__name__}: "
-            "tvm.IRModule.from_expr(expression) makes one."
-        )
-    try:
-        return relay.transform.InferType()(mod)
-    except tvm.error.TVMError as error:
-        raise WorkbookError(
-            "The module has a type error: relay.transform.InferType()(mod) shows where."
-        ) from error
 
 
 # --- the groups of a module -----------------------------------------------------------------------
@@ -175,7 +151,7 @@ def groups(mod: Any, params: Collection[str] = ()) -> list[Group]:
     variables named in ``params``. Raises :class:`WorkbookError` for what is not a Relay module.
     """
     _need_names(params)
-    return _groups(_typed(mod), params)
+    return _groups(modules.typed(mod), params)
 
 
 def _need_names(params: Collection[str]) -> None:

@@ -19,10 +19,8 @@ from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
 
-from helpers import plots
+from helpers import modules, plots
 from helpers.errors import WorkbookError
-from helpers.tvm_builds import need_relay
-from helpers.tvm_errors import explained
 
 UNKNOWN = "?"
 """How a dimension that is not known before the run (``relay.Any()``) is written in a shape."""
@@ -98,44 +96,6 @@ class Graph:
             for position, source in enumerate(node.inputs):
                 result.add_edge(source, node.index, position=position)
         return result
-
-
-# --- from whatever the reader holds to a typed module ---
-
-
-def _module(x: Any) -> Any:
-    """``x`` as an ``IRModule`` (the same object when it is one)."""
-    need_relay()
-    import tvm
-    from tvm import relay
-
-    if not isinstance(x, tvm.IRModule) and isinstance(
-        getattr(x, "module", None), tvm.IRModule
-    ):  # a zoo.Model
-        x = x.module
-    if isinstance(x, tvm.IRModule):
-        return x
-    if isinstance(x, relay.Expr) and not isinstance(x, tvm.ir.Op):
-        if not isinstance(x, relay.Function):
-            x = relay.Function(relay.analysis.free_vars(x), x)
-        if free := [variable.name_hint for variable in relay.analysis.free_vars(x)]:
-            raise WorkbookError(
-                f"The function uses {', '.join(free)} without taking it as a parameter: "
-                "name it in relay.Function([...], ...)."
-            )
-        return tvm.IRModule.from_expr(x)
-    raise WorkbookError(
-        f"A Relay function, an IRModule or a zoo model is needed here, not {type(x).__name__}."
-    )
-
-
-def _typed(x: Any) -> Any:
-    """A copy of ``x`` with all types inferred."""
-    from tvm import relay
-
-    module = _module(x)
-    with explained("Relay cannot infer the types of this program"):
-        return relay.transform.InferType()(module)
 
 
 def _entry(module: Any, function: str) -> Any:
@@ -241,7 +201,7 @@ def graph(x: Any, *, inside: bool = True, function: str = "main") -> Graph:
 
     Raises :class:`WorkbookError` for anything else, and for a program that has no valid types.
     """
-    return _Walk(inside).run(_entry(_typed(x), function))
+    return _Walk(inside).run(_entry(modules.typed(x), function))
 
 
 class _Walk:
@@ -502,7 +462,7 @@ def is_dynamic(x: Any) -> Dynamic:
     runs one function. The call of a function where it is written is no cause, and neither is the
     call of a fused function.
     """
-    module = _typed(x)
+    module = modules.typed(x)
     reasons: dict[str, None] = {}
     waiting, done = ["main"], set()
     callees: dict[str, set[str]] = {}
@@ -596,9 +556,9 @@ def text(x: Any, *, types: bool = False, width: int = 96) -> str:
     """
     from tvm import relay
 
-    module = _module(x)
+    module = modules.as_module(x)
     try:
-        module = _typed(module)
+        module = modules.typed(module)
     except WorkbookError:  # an ill-typed program can still be read
         types = False
     if isinstance(x, relay.Expr):

@@ -236,9 +236,9 @@ def test_fuse_makes_the_groups_that_a_build_makes():
 @pytest.mark.parametrize(
     ("argument", "sentence"),
     [
-        (lambda: fusion.fuse("resnet"), "Relay module or function, not str"),
-        (lambda: fusion.groups(None), "Relay module or function, not NoneType"),
-        (lambda: fusion.ledger(3), "Relay module or function, not int"),
+        (lambda: fusion.fuse("resnet"), "zoo model is needed here, not str"),
+        (lambda: fusion.groups(None), "zoo model is needed here, not NoneType"),
+        (lambda: fusion.ledger(3), "zoo model is needed here, not int"),
         (lambda: fusion.fuse(chain(2), max_depth=0), "max_depth.* 1 or more, not 0"),
         (lambda: fusion.fuse(chain(2), max_depth=2.5), "max_depth.* not 2.5"),
         (lambda: fusion.fuse(chain(2), opt_level="3"), "opt_level is a whole number.* not '3'"),
@@ -266,7 +266,7 @@ def test_a_type_error_is_one_sentence(capfd):
     from tvm import relay
 
     x, y = relay.var("x", shape=(3,)), relay.var("y", shape=(4,))
-    with pytest.raises(WorkbookError, match="type error"):
+    with pytest.raises(WorkbookError, match="cannot infer the types"):
         fusion.fuse(module_of([x, y], relay.add(x, y)))
     capfd.readouterr()
 
