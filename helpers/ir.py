@@ -583,12 +583,26 @@ def _clean(raw: str, types: bool, width: int) -> str:
     raw = re.sub(r', hash="[0-9a-f]*"', "", raw)
     raw = _CONSTANT.sub(lambda m: f"const({_short_tensor(m.group(1) or '?')})", raw)
     raw = re.sub(r"meta\[([\w.]+)\]\[\d+\]", r"\1", raw)
+    raw = _numbered(raw)
     lines = []
     for line in raw.splitlines():
         keep = types and not line.lstrip().startswith("}")
         line = _COMMENT.sub(partial(_comment, keep), line)
         lines.extend(_wrap(line.rstrip(), width))
     return "\n".join(lines)
+
+
+def _numbered(raw: str) -> str:
+    """The values that ToANormalForm named ``x_7``, ``x_8``, ... as ``x_0``, ``x_1``, ...
+
+    It counts on through the whole process, so its numbers tell of what else was compiled.
+    """
+    bound = dict.fromkeys(re.findall(r"let %(x_\d+)\b", raw))
+    others = set(re.findall(r"%(x_\d+)\b", raw)) - bound.keys()
+    numbers = range(len(bound) + len(others))
+    free = [name for name in map("x_{}".format, numbers) if name not in others]
+    names = dict(zip(bound, free, strict=False))
+    return re.sub(r"%(x_\d+)\b", lambda m: f"%{names.get(m.group(1), m.group(1))}", raw)
 
 
 def _comment(keep: bool, match: re.Match[str]) -> str:

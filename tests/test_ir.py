@@ -1,6 +1,7 @@
 """Graphs against hand-worked ones and against what was recorded while building; text; drawings."""
 
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -553,6 +554,25 @@ def test_text_by_hand():
         "  %0 = nn.dense(%x, const(float32[3, 4]), units=None) /* ty=Tensor[(1, 3), float32] */;",
         "  %1 = nn.relu(%0) /* ty=Tensor[(1, 3), float32] */;",
         "  multiply(%1, 2f) /* ty=Tensor[(1, 3), float32] */",
+    ]
+
+
+def test_text_of_normal_form_does_not_tell_what_was_compiled_before():
+    import tvm
+    from tvm import relay
+
+    def normal_form():
+        x, own = relay.var("x", shape=(4,)), relay.var("x_0", shape=(4,))
+        program = relay.Function([x, own], relay.exp(relay.tanh(x + own)))
+        return ir.text(relay.transform.ToANormalForm()(tvm.IRModule.from_expr(program)))
+
+    first, second = normal_form(), normal_form()
+    assert first == second
+    # The caller's own x_0 keeps its name.
+    assert re.findall(r"let %(\w+).*= (\w+)\((.*)\);", first) == [
+        ("x_1", "add", "%x, %x_0"),
+        ("x_2", "tanh", "%x_1"),
+        ("x_3", "exp", "%x_2"),
     ]
 
 
