@@ -1,11 +1,14 @@
-"""TVM's errors in a sentence."""
+"""TVM's errors in a sentence, and any error in a line."""
 
 from __future__ import annotations
 
 import contextlib
+import linecache
 import re
 import textwrap
+import traceback
 from collections.abc import Iterator, Sequence
+from types import CodeType
 from typing import Any
 
 from helpers.errors import WorkbookError
@@ -41,3 +44,28 @@ def reason(error: BaseException, notes: Sequence[str] = ()) -> str:
     line = re.sub(r"^[\w.]*(Error|Exit): ", "", line)
     line = re.sub(r"^Check failed: .*? is false: (?=\S)", "", line)
     return textwrap.shorten(line, 240, placeholder=" ...").rstrip(". :")
+
+
+def told(error: BaseException, code: CodeType | None = None, but: CodeType | None = None) -> str:
+    """One line on an exception: its type, its message, and the learner's line it came from.
+
+    A line is the learner's when its file is that of ``code``, or a cell of a notebook; the frame
+    of ``but`` does not count.
+    """
+    message = str(error).strip().splitlines()
+    if message and message[0].startswith("Traceback"):  # TVM's errors begin with C++ frames
+        message = [reason(error)]
+    text = f"{type(error).__name__}: {message[0][:200]}" if message else type(error).__name__
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_code is not but and _is_the_learners(frame.f_code, code):
+            source = linecache.getline(frame.f_code.co_filename, line, frame.f_globals).strip()
+            place = f"  (line {line} of your cell" + (f": `{source}`)" if source else ")")
+    return text + place
+
+
+def _is_the_learners(frame: CodeType, code: CodeType | None) -> bool:
+    """Whether a frame runs code from the file of ``code``, or from a cell."""
+    if code is not None and frame.co_filename == code.co_filename:
+        return True
+    return "ipykernel_" in frame.co_filename or frame.co_filename.startswith("<ipython-input")

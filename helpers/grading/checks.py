@@ -16,27 +16,24 @@ The checks are public: passing them means these cases are right, not that the an
 
 from __future__ import annotations
 
-import linecache
 import math
 import numbers
 import re
 import reprlib
-import traceback
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from helpers.tvm_errors import reason
+from helpers.programs import Counterexample
+from helpers.tvm_errors import told
 
 # What was tried (shown to the learner), how it is computed from the answer, what must come out.
 Case = tuple[str, Callable[[Any], Any], Any]
 
 _LONGEST = 200  # characters of a value that are shown
-_HELPERS = str(Path(__file__).resolve().parent.parent)
 
 
 @dataclass(frozen=True)
@@ -94,10 +91,15 @@ def judge(
         except (Exception, SystemExit) as error:
             if passed == 0 and type(error) is NotImplementedError:
                 return Outcome(name, len(cases), attempted=False)
-            came_out = _told(error, run, answer)
+            came_out = told(
+                error, getattr(answer, "__code__", None), getattr(run, "__code__", None)
+            )
         else:
             if agrees(got, expected, rtol=rtol, atol=atol):
                 continue
+            if isinstance(got, Counterexample) and expected is None:
+                failure = f"  tried     {tried}\n{textwrap.indent(str(got), '  ')}"
+                return Outcome(name, len(cases), passed, failure=failure)
             came_out = shown(got)
             if got is None and expected is not None:
                 came_out += "  (nothing was returned: is a `return` missing?)"
@@ -184,26 +186,3 @@ def shown(value: Any) -> str:
         return " ".join(text.split())[:_LONGEST]
     except Exception:  # the learner's own __repr__ may fail
         return f"a {type(value).__name__} that cannot be shown"
-
-
-def _told(error: BaseException, run: Callable[[Any], Any], answer: Any) -> str:
-    """One line on an exception: its type, its message, and the learner's line it came from."""
-    message = str(error).strip().splitlines()
-    if message and message[0].startswith("Traceback"):  # TVM's errors begin with C++ frames
-        message = [reason(error)]
-    text = f"{type(error).__name__}: {message[0][:_LONGEST]}" if message else type(error).__name__
-    mine = getattr(run, "__code__", None)
-    code = getattr(answer, "__code__", None)
-    place = ""
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        if frame.f_code is not mine and _is_the_learners(frame.f_code, code):
-            source = linecache.getline(frame.f_code.co_filename, line, frame.f_globals).strip()
-            place = f"  (line {line} of your cell" + (f": `{source}`)" if source else ")")
-    return text + place
-
-
-def _is_the_learners(frame: CodeType, answer: CodeType | None) -> bool:
-    """Whether a frame runs code from the cell of the answer, or from another cell."""
-    if answer is not None and frame.co_filename == answer.co_filename:
-        return True
-    return "ipykernel_" in frame.co_filename or frame.co_filename.startswith("<ipython-input")
