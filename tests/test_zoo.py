@@ -18,7 +18,7 @@ def test_there_are_models_of_every_origin():
     models = [zoo.load(name) for name in zoo.names()]
     assert len(models) >= 14
     assert {model.weights for model in models} == {"trained", "seeded random"}
-    assert len({model.source for model in models}) == 6
+    assert len({model.source for model in models}) == 7
 
 
 @pytest.mark.parametrize("name", zoo.names())
@@ -28,10 +28,14 @@ def test_metadata_and_inputs(name):
     assert model.family
     assert model.licence in ("MIT", "Apache-2.0")
     package, version = model.source.split()
-    assert version[0].isdigit(), package
+    assert version[0].isdigit() or model.source == "this workbook", package
     assert 0 < model.rtol <= 1e-3
     assert 0 < model.atol <= 1e-3
-    assert {key: array.shape for key, array in model.inputs.items()} == model.input_shapes
+    sizes = {
+        key: tuple(model.sample_length if isinstance(n, str) else n for n in shape)
+        for key, shape in model.input_shapes.items()
+    }
+    assert {key: array.shape for key, array in model.inputs.items()} == sizes
     for key, array in model.inputs.items():
         assert np.isfinite(array).all()
         assert np.array_equal(array, zoo.load(name).inputs[key])
@@ -50,7 +54,7 @@ def test_reference_tells_inputs_and_classes_apart(name, capfd):
         assert np.array_equal(mine, again)
         assert np.isfinite(mine).all()
         allowed = model.atol + model.rtol * np.abs(mine)
-        assert (np.abs(mine - theirs) / allowed).max() > 100
+        assert mine.shape != theirs.shape or (np.abs(mine - theirs) / allowed).max() > 100
         if mine.size > 1:
             assert np.ptp(mine) > 100 * allowed.max()
         if name in SOFTMAX:
@@ -143,7 +147,7 @@ def test_options_shape_the_inputs(name, options, shapes):
     [
         ("resnet5", {}, "'resnet5'.*resnet50"),
         ("MobileNet", {}, "mobilenet"),
-        ("qqqqqq", {}, "mlp.*iris_landmark"),
+        ("qqqqqq", {}, "mlp.*iris_landmark.*beam_search"),
         (3, {}, "no model 3"),
         (["mlp"], {}, "no model \\['mlp'\\]"),
         ("mlp", {"seed": -1}, "seed is a whole number from 0, not -1"),

@@ -21,7 +21,7 @@ import numpy as np
 from helpers.errors import WorkbookError
 from helpers.tvm_builds import RELAY_DIR
 from helpers.zoo import formats
-from helpers.zoo.catalogue import MODELS, SAMPLE_LENGTH, Entry
+from helpers.zoo.catalogue import MODELS, Entry
 from helpers.zoo.networks import RESNET_UNITS
 
 __all__ = ["Model", "load", "names", "table"]
@@ -32,7 +32,8 @@ class Model:
     """A model of the zoo. Get one with :func:`load`.
 
     ``source`` is package and version; ``weights`` is ``"trained"`` or ``"seeded random"``;
-    ``input_shapes`` are the shapes the module takes, an axis of any length given by its name.
+    ``input_shapes`` are the shapes the module takes, an axis of any length given by its name;
+    ``sample_length`` is how long such an axis is in ``inputs``.
     Outputs of a compiled model agree with the reference when
     ``|output - reference| <= atol + rtol * |reference|`` (numpy's ``allclose``).
     """
@@ -47,6 +48,7 @@ class Model:
     atol: float
     options: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
+    sample_length: int | None = None
 
     @property
     def _entry(self) -> Entry:
@@ -56,8 +58,9 @@ class Model:
     def inputs(self) -> dict[str, np.ndarray]:
         """Sample inputs drawn from ``seed``; the arrays are read-only."""
         drawn = {}
+        any_length = self.sample_length or 0
         for name, (shape, sampler) in self._entry.inputs(self.options).items():
-            lengths = tuple(SAMPLE_LENGTH if isinstance(n, str) else n for n in shape)
+            lengths = tuple(any_length if isinstance(n, str) else n for n in shape)
             drawn[name] = sampler(lengths, self.seed)
             drawn[name].setflags(write=False)
         return drawn
@@ -68,7 +71,8 @@ class Model:
         return self.expected(self.inputs)
 
     def expected(self, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """The outputs for any inputs of the right shapes: ONNX Runtime's, LiteRT's for TFLite.
+        """The outputs for any inputs of the right shapes: ONNX Runtime's, LiteRT's for TFLite, and
+        numpy's for the networks of ``helpers.zoo.dynamic``.
 
         Raises :class:`WorkbookError` for other names, shapes and dtypes.
         """
@@ -120,7 +124,7 @@ class Model:
 
     @property
     def onnx(self) -> Path | None:
-        """The model as an ``.onnx`` file; ``None`` for TFLite models.
+        """The model as an ``.onnx`` file; ``None`` for TFLite models and those in ``dynamic``.
 
         A model whose weights are drawn here is written under ``.state/zoo`` when first asked for.
         """
@@ -142,16 +146,25 @@ def names() -> list[str]:
     return list(MODELS)
 
 
-def load(name: str, *, seed: int = 0, **options: Any) -> Model:
+def load(name: str, *, seed: int = 0, sample_length: int | None = None, **options: Any) -> Model:
     """The model ``name``, in milliseconds: its parts are made when they are asked for.
 
-    ``seed`` draws the sample inputs (the weights do not depend on it). The options differ by model:
+    ``seed`` draws the sample inputs (the weights do not depend on it). ``sample_length`` is how
+    long an axis of any length is in them; the module does not depend on it. The options differ by
+    model:
 
     - ``batch``: inputs at a time (mlp, resnet18, mobilenet, file_type, ocr_direction). For mlp also
       a name such as ``"batch"``: then that axis has any length, and the model is dynamic.
+    - ``length``: of the sequence (encoder, lstm, greedy_search, beam_search): a name, which is the
+      default and makes the model dynamic, or a number. With a number the encoder is static, and the
+      lstm too: its steps then stand one after another. The searches loop in any case.
     - ``size``: height and width in pixels, a number or a pair, multiples of 32 from 64
       (resnet18, mobilenet, ocr_detector). ``width``: of the line of text (ocr_recognizer).
-    - ``layers``: 18 or 34 (resnet18).
+    - ``layers``: 18 or 34 (resnet18), any number (encoder, early_exit). ``hidden``: width of a
+      layer, a multiple of 32 (encoder, lstm, early_exit).
+    - ``masked=True``: a second input says which tokens are no padding (encoder). ``both=True``:
+      both answers are always computed, which makes a static graph (early_exit). ``beams``: texts
+      kept at each step (beam_search).
     - ``bind=False``: keep weights as parameters beside the module (all with random weights).
 
     Raises :class:`WorkbookError` for an unknown name (with the nearest ones), an option the model
@@ -165,6 +178,8 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Model:
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise WorkbookError(f"seed is a whole number from 0, not {seed!r}.")
     entry = MODELS[name]
+    if sample_length is not None:
+        sample_length = _checked(name, "sample_length", sample_length)
     for option, value in options.items():
         if option not in entry.options:
             known = ", ".join(["seed", *entry.options])
@@ -172,17 +187,25 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Model:
         options[option] = _checked(name, option, value)
     options = {**entry.options, **options}
     entry.form.check()
+    shapes = {key: shape for key, (shape, _) in entry.inputs(options).items()}
+    dynamic = any(isinstance(n, str) for shape in shapes.values() for n in shape)
+    if sample_length is not None and not dynamic:
+        raise WorkbookError(
+            f"No axis of {name} has any length here, so leave sample_length out: its inputs are "
+            f"{', '.join(f'{key} {shape}' for key, shape in shapes.items())}."
+        )
     return Model(
         name=name,
         family=entry.family,
         source=_source(entry.package),
         licence=entry.licence,
         weights=entry.weights,
-        input_shapes={key: shape for key, (shape, _) in entry.inputs(options).items()},
+        input_shapes=shapes,
         rtol=entry.rtol,
         atol=entry.atol,
         options=options,
         seed=seed,
+        sample_length=(sample_length or entry.sample_length) if dynamic else None,
     )
 
 
@@ -198,18 +221,27 @@ def _checked(name: str, option: str, value: Any) -> Any:
         if number and value >= 64 and value % 8 == 0:
             return value
         wanted = "a multiple of 8 from 64"
-    elif option == "layers":
+    elif option == "layers" and name == "resnet18":
         if number and value in RESNET_UNITS:
             return value
         wanted = " or ".join(map(str, RESNET_UNITS))
-    elif option == "bind":
+    elif option == "hidden":
+        if number and value >= 32 and value % 32 == 0:
+            return value
+        wanted = "a multiple of 32 from 32"
+    elif option in ("bind", "masked", "both"):
         if isinstance(value, bool):
             return value
         wanted = "True or False"
     else:
-        if (number and value >= 1) or (name == "mlp" and isinstance(value, str) and value):
+        named = option == "length" or (option == "batch" and name == "mlp")
+        most = MODELS[name].longest if "length" in option else None
+        if named and isinstance(value, str) and value:
             return value
-        wanted = "a whole number from 1" + (" or an axis name" if name == "mlp" else "")
+        if number and 1 <= value <= (most or value):
+            return value
+        wanted = "a whole number from 1"
+        wanted += f" to {most}" * bool(most) + " or an axis name" * named
     raise WorkbookError(f"{option} of {name} is {wanted}, not {value!r}.")
 
 

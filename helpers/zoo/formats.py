@@ -15,6 +15,7 @@ import numpy as np
 from helpers.errors import WorkbookError
 from helpers.tvm_builds import ROOT, chosen, native_log_quiet, need_relay
 from helpers.zoo import weights
+from helpers.zoo.dynamic import Network
 
 MODELS_DIR = ROOT / ".deps" / "models"
 CACHE_DIR = ROOT / ".state" / "zoo"
@@ -227,6 +228,36 @@ class TfliteFile:
 
     def onnx_path(self, shapes: Shapes, options: Options) -> None:
         """A TFLite model has no ONNX file."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A network that is written here, in Relay and again in numpy."""
+
+    network: Network
+
+    def check(self) -> None:
+        """Nothing can be missing."""
+
+    def relay(self, shapes: Shapes, options: Options) -> tuple[Any, dict[str, Any]]:  # noqa: D102
+        import tvm
+        from tvm import relay
+
+        drawn = self.network.weights(options)
+        variables = {name: relay.var(name, shape=value.shape) for name, value in drawn.items()}
+        module = tvm.IRModule.from_expr(self.network.function(shapes, options, variables))
+        return module, {name: tvm.nd.array(value) for name, value in drawn.items()}
+
+    def runner(self, shapes: Shapes, options: Options) -> Runner:  # noqa: D102
+        drawn = self.network.weights(options)
+
+        def run(inputs: Arrays) -> list[np.ndarray]:
+            return self.network.reference(self.network.checked(inputs, shapes), options, drawn)
+
+        return run
+
+    def onnx_path(self, shapes: Shapes, options: Options) -> None:
+        """There is no ONNX file."""
 
 
 def import_module(

@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 WORDS = ("Relay 2024", "Fusion 317", "Graph 560", "Layout 48")
+VOCABULARY = 1000
+"""How many tokens the encoder knows."""
+PATTERNS = np.random.default_rng(0).standard_normal((10, 256)).astype(np.float32)
+"""What the early-exit network tells apart: one pattern for each of ten classes."""
 _FONT = 34.0  # pixels: fills the 48 rows that the OCR models take
 
 
@@ -101,3 +105,28 @@ def sound(shape: tuple[int, ...], seed: int) -> np.ndarray:
 def state(shape: tuple[int, ...], seed: int) -> np.ndarray:
     """A recurrent state as after some steps: small random numbers."""
     return (0.1 * np.random.default_rng(seed).standard_normal(shape)).astype(np.float32)
+
+
+def tokens(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """Tokens, each as likely as any other: (1, length) int64."""
+    return np.random.default_rng(seed).integers(0, VOCABULARY, shape)
+
+
+def mask(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """1 where there is a token, 0 for the padding in the last quarter or so: (1, length)."""
+    padding = shape[1] // 4 - seed % 2
+    return (np.arange(shape[1]) < shape[1] - max(0, padding)).astype(np.float32)[None]
+
+
+def noise(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """Independent normal numbers, as an encoder that ends in a normalisation gives them."""
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def pattern(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """Pattern ``seed // 2`` modulo 10 with a little noise; where the seed is odd, the mean of it
+    and the next one, of which a classifier cannot be sure: (1, 256).
+    """
+    first = seed // 2 % len(PATTERNS)
+    second = (first + seed % 2) % len(PATTERNS)
+    return (PATTERNS[first] + PATTERNS[second]) / 2 + np.float32(0.2) * noise(shape, seed)
