@@ -1045,6 +1045,17 @@ def draw(
     """
     options: dict[str, Any] = {"groups": groups, "fold": fold, "constants": constants}
     found = picture(x, **options, inside=inside, max_boxes=max_boxes)
+    panel = drawing(found)
+    return plots.layered(panel.boxes, panel.arrows, panel.frames, direction=direction, title=title)
+
+
+def drawing(found: Picture, marks: Mapping[int, str] | None = None, title: str = "") -> plots.Panel:
+    """A picture as what :mod:`helpers.plots` draws.
+
+    ``marks`` gives a word for some of the graph's nodes; a box of several nodes that do not share
+    one word is marked "changed". Raises :class:`WorkbookError` for a drawing without boxes and for
+    one of more than 400.
+    """
     if not found.boxes:
         raise WorkbookError("There is nothing to draw but constants: pass constants=True.")
     if len(found.boxes) > 400:
@@ -1052,17 +1063,23 @@ def draw(
             f"A drawing of {len(found.boxes)} boxes cannot be read: leave fold=True, or draw a "
             "part of the program."
         )
+
+    def mark(box: PictureBox) -> str:
+        words = {(marks or {}).get(index, "") for copy in box.copies for index in copy}
+        return words.pop() if len(words) == 1 else "changed"
+
     boxes = [
         plots.Box(
             tuple(_title(box, found.graph)),
             tuple(_details(box, found.graph)),
             _box_kind(box, found.graph),
             found.groups.get(k),
+            mark(box),
         )
         for k, box in enumerate(found.boxes)
     ]
     frames = [plots.Frame(positions, f"× {times}") for positions, times in found.repeats]
-    return plots.layered(boxes, found.arrows, frames, direction=direction, title=title)
+    return plots.Panel(boxes, found.arrows, frames, title)
 
 
 def alt_text(x: Any, **options: Any) -> str:

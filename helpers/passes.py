@@ -19,13 +19,14 @@ import inspect
 import re
 import textwrap
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from helpers import ir, modules, targets
+from helpers import ir, modules, plots, targets
 from helpers.build import pass_names
 from helpers.compiled import nearest
 from helpers.errors import WorkbookError, whole_number
@@ -675,6 +676,54 @@ class Step:
             f"{self.name} changed the program, but not its text (types or attributes only)."
         )
 
+    def draw(self, max_boxes: int = 20) -> Any:
+        """The graphs before and after the pass side by side, as a matplotlib ``Figure``.
+
+        An operator that the pass took away is marked "removed", one that it put in "new", and one
+        that it gave other attributes or another type "changed". A graph of more than ``max_boxes``
+        boxes is folded as in :func:`helpers.ir.picture`. Show it with
+        ``plots.show(step.draw(), step.alt_text())``.
+        """
+        found = self._pictures(max_boxes)
+        return plots.side_by_side(
+            [
+                ir.drawing(found.before, found.marks_before, f"before {self.name}"),
+                ir.drawing(found.after, found.marks_after, f"after {self.name}"),
+            ]
+        )
+
+    def alt_text(self, max_boxes: int = 20) -> str:
+        """What :meth:`draw` shows, in words made from the same data."""
+        found = self._pictures(max_boxes)
+        parts = [
+            f"The graph before and after {self.name}",
+            f"Before: {_in_words(found.before)}",
+            f"After: {_in_words(found.after)}",
+        ]
+        for word, marks, graph in (
+            ("removed", found.marks_before, found.before.graph),
+            ("new", found.marks_after, found.after.graph),
+            ("changed", found.marks_after, found.after.graph),
+        ):
+            names = Counter(graph.nodes[k].op for k, mark in marks.items() if mark == word)
+            del names[""]
+            if names:
+                listed = ", ".join(f"{times} {op}" for op, times in names.items())
+                parts.append(f"Marked as {word}: {listed}")
+        return ". ".join(parts) + "."
+
+    def _pictures(self, max_boxes: int) -> _Pictures:
+        most = whole_number(max_boxes, "max_boxes", 1)
+        return _Pictures.of(self.module_before, self.module_after, most)
+
+
+def _in_words(found: ir.Picture) -> str:
+    graph = found.graph
+    listed = ", ".join(f"{times} {op}" for op, times in graph.operators.items()) or "no operators"
+    fused = {node.group for node in graph.nodes if node.group}
+    groups = {1: ", in 1 fused group"}.get(len(fused), f", in {len(fused)} fused groups")
+    return listed + (groups if fused else "")
+
 
 def _key(module: Any) -> tuple[tuple[str, int], ...]:
     """Equal for modules that share all their functions, which are immutable."""
@@ -723,6 +772,10 @@ class Trace:
             raise WorkbookError(f"{name_or_index} ran {times}: nth={nth!r} is out of range.")
         return runs[nth]
 
+    @property
+    def _first(self) -> Counts:
+        return self.steps[0].before if self.steps else counts(self.start)
+
     def _rows(self, changed: bool) -> list[Step]:
         shown = [step for step in self.steps if step.name != "InferType"]
         return [step for step in shown if step.changed and not step.is_group] if changed else shown
@@ -737,8 +790,7 @@ class Trace:
         """
         rows = self._rows(changed)
         head = ["pass", "level", *(["changed"] if not changed else []), *COUNTS.values()]
-        start = self.steps[0].before if self.steps else _count(modules.typed(self.start))
-        first = ["(start)", "", *([""] if not changed else []), *_cells(start)]
+        first = ["(start)", "", *([""] if not changed else []), *_cells(self._first)]
         table = [head + ["ms"] * times, first + [""] * times]
         for step in rows:
             indent = "" if changed else "  " * step.depth
@@ -746,11 +798,73 @@ class Trace:
             row += [] if changed else ["yes" if step.changed else "-"]
             row += _cells(step.after)
             table.append(row + [f"{1000 * step.seconds:.1f}"] * times)
-        left = [len(self.steps) - len([s for s in self.steps if s.name != "InferType"])]
-        notes = [f"{left[0]} runs of InferType are not listed."] if left[0] else []
+        hidden = self.names.count("InferType")
+        noun = "run of InferType is" if hidden == 1 else "runs of InferType are"
+        notes = [f"{hidden} {noun} not listed."] if hidden else []
         if self.skipped:
             notes.append(f"Skipped, by level or disabled: {', '.join(self.skipped)}.")
         return "\n".join([_aligned(table), *notes])
+
+    def figure(
+        self,
+        *,
+        changed: bool = True,
+        show: Sequence[str] = ("operators", "constants", "constant_bytes", "intermediate_bytes"),
+        title: str = "",
+    ) -> Any:
+        """The counts after each pass as small multiples of bars, as a matplotlib ``Figure``.
+
+        One row per pass that changed a count that is shown (all passes, with ``changed=False``), as
+        far as they are no groups of others. ``show`` names fields of :class:`Counts`. A bar is pale
+        where the pass left the count as it was. Show it with
+        ``plots.show(trace.figure(), trace.alt_text())``.
+        """
+        columns = {}
+        names, rows = self._states(changed, show)
+        for key in show:
+            values = [getattr(row, key) for row in rows]
+            name, values = _in_unit(COUNTS[key], values) if key.endswith("bytes") else (key, values)
+            columns[name] = values
+        return plots.multiples(names, columns, title=title)
+
+    def alt_text(
+        self,
+        *,
+        changed: bool = True,
+        show: Sequence[str] = ("operators", "constants", "constant_bytes", "intermediate_bytes"),
+    ) -> str:
+        """What :meth:`figure` shows, in words made from the same data."""
+        names, rows = self._states(changed, show)
+        parts = []
+        for key in show:
+            values = ["?" if (v := getattr(row, key)) is None else f"{v:,}" for row in rows]
+            pairs = zip(names, values, strict=True)
+            parts.append(f"{COUNTS[key]}: {', '.join(f'{name} {value}' for name, value in pairs)}")
+        return f"Counts after each pass. {'. '.join(parts)}."
+
+    def _states(self, changed: bool, show: Sequence[str]) -> tuple[list[str], list[Counts]]:
+        """The rows of the figure: names of passes, and the counts after them."""
+        if isinstance(show, str) or not show or not set(show) <= COUNTS.keys():
+            raise WorkbookError(
+                f"show lists what is counted, out of {', '.join(COUNTS)}, not {show!r}."
+            )
+        names, rows = ["(start)"], [self._first]
+        for step in self._rows(changed=False):
+            if step.is_group:
+                continue
+            if changed and all(getattr(step.after, key) == getattr(rows[-1], key) for key in show):
+                continue
+            names.append(step.name)
+            rows.append(step.after)
+        return names, rows
+
+
+def _in_unit(name: str, values: Sequence[int | None]) -> tuple[str, list[float | None]]:
+    """The heading ``constants, MB`` or ``constants, kB`` and the values in that unit."""
+    most = max((value for value in values if value is not None), default=0)
+    unit, size = ("MB", 10**6) if most >= 10**6 else ("kB", 1000) if most >= 10**4 else ("B", 1)
+    heading = name.replace("bytes", unit)
+    return heading, [None if value is None else value / size for value in values]
 
 
 def _cells(found: Counts) -> list[str]:
@@ -770,6 +884,106 @@ def _aligned(table: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
+# --- which part of a program is which part of another one ---------------------------------------
+
+
+@dataclass(frozen=True)
+class _Items:
+    """The lines or nodes of a program in order: three descriptions of each, ever less exact, and
+    the positions of those that define its arguments (``None``: not in the list)."""
+
+    exact: Sequence[Any]
+    loose: Sequence[Any]
+    operator: Sequence[Any]
+    arguments: Sequence[Sequence[int | None]]
+
+
+def _matched(a: _Items, b: _Items) -> dict[int, int]:
+    """Which item of ``b`` is which item of ``a``: {position in b: position in a}.
+
+    First, in order, those that are described exactly alike; between those the ones that are loosely
+    alike; then what matched items take as their arguments, where the operator is the same; at last
+    what is left, by operator and in order.
+    """
+    pairs: list[tuple[int, int]] = []
+    for old, new in ((a.exact, b.exact), (a.loose, b.loose)):
+        fixed = [(-1, -1), *pairs, (len(old), len(new))]
+        for (i, j), (k, m) in pairwise(fixed):
+            pairs += _in_order(range(i + 1, k), range(j + 1, m), old, new)
+        pairs.sort()
+    found = {j: i for i, j in pairs}
+    _follow_arguments(a, b, found)
+    taken = set(found.values())
+    rest_a = [i for i in range(len(a.exact)) if i not in taken]
+    rest_b = [j for j in range(len(b.exact)) if j not in found]
+    found.update((j, i) for i, j in _in_order(rest_a, rest_b, a.operator, b.operator))
+    return found
+
+
+def _in_order(
+    here: Sequence[int], there: Sequence[int], old: Sequence[Any], new: Sequence[Any]
+) -> Iterator[tuple[int, int]]:
+    """Pairs of positions whose items are equal, in order, as ``difflib`` finds them."""
+    parts = [old[i] for i in here], [new[j] for j in there]
+    for block in difflib.SequenceMatcher(None, *parts, autojunk=False).get_matching_blocks():
+        for n in range(block.size):
+            yield here[block.a + n], there[block.b + n]
+
+
+def _follow_arguments(a: _Items, b: _Items, found: dict[int, int]) -> None:
+    taken = set(found.values())
+    waiting = list(found.items())
+    while waiting:
+        j, i = waiting.pop()
+        for k, m in zip(a.arguments[i], b.arguments[j], strict=False):
+            if k is None or m is None or k in taken or m in found:
+                continue
+            if a.operator[k] == b.operator[m]:
+                found[m] = k
+                taken.add(k)
+                waiting.append((m, k))
+
+
+def _nodes(graph: ir.Graph) -> _Items:
+    def loose(node: ir.Node) -> tuple[str, ...]:
+        attrs = sorted(node.attrs.items(), key=lambda item: item[0])
+        return node.kind, node.op, node.name if node.kind == "input" else "", repr(attrs)
+
+    return _Items(
+        [(*loose(node), node.type) for node in graph.nodes],
+        [loose(node) for node in graph.nodes],
+        [(node.kind, node.op) for node in graph.nodes],
+        [node.inputs for node in graph.nodes],
+    )
+
+
+@dataclass(frozen=True)
+class _Pictures:
+    """The graphs before and after a pass, and a word for each node that differs."""
+
+    before: ir.Picture
+    after: ir.Picture
+    marks_before: dict[int, str]
+    marks_after: dict[int, str]
+
+    @classmethod
+    def of(cls, before: Any, after: Any, max_boxes: int) -> _Pictures:
+        old = ir.picture(before, max_boxes=max_boxes)
+        new = ir.picture(after, max_boxes=max_boxes)
+        a, b = _nodes(old.graph), _nodes(new.graph)
+        partner = _matched(a, b)
+        kept = set(partner.values())
+        removed = {k: "removed" for k in range(len(a.exact)) if k not in kept}
+        added = {k: "new" for k in range(len(b.exact)) if k not in partner}
+        other = {j: i for j, i in partner.items() if a.exact[i] != b.exact[j]}
+        return cls(
+            old,
+            new,
+            removed | dict.fromkeys(other.values(), "changed"),
+            added | dict.fromkeys(other, "changed"),
+        )
+
+
 # --- the difference of two programs as text -------------------------------------------------------
 
 _NAME = re.compile(r"%[A-Za-z_0-9]+")
@@ -779,11 +993,10 @@ _WIDTH = 96
 def _difference(before: Any, after: Any, context: int) -> Iterator[str]:
     old, new = _texts(before), _texts(after)
     for name in dict.fromkeys([*old, *new]):
-        a, a_typed = old.get(name, ([], []))
-        b, b_typed = new.get(name, ([], []))
-        renamed = _renamed(a, b, _matched(a, b, a_typed, b_typed))
+        a, b = old.get(name, ([], [])), new.get(name, ([], []))
+        renamed = _renamed(a[0], b[0], _matched(_lines(*a), _lines(*b)))
         where = "" if len(old) == len(new) == 1 else f" {name}"
-        lines = difflib.unified_diff(a, renamed, n=context, lineterm="")
+        lines = difflib.unified_diff(a[0], renamed, n=context, lineterm="")
         for k, line in enumerate(lines):
             if k < 2:
                 yield f"{line.strip()} {('before', 'after')[k]}{where}"
@@ -817,61 +1030,16 @@ def _texts(module: Any) -> dict[str, tuple[list[str], list[str]]]:
     return {name: (plain[name], typed[name]) for name in plain}
 
 
-def _matched(
-    a: Sequence[str], b: Sequence[str], a_typed: Sequence[str], b_typed: Sequence[str]
-) -> dict[int, int]:
-    """Which line of ``b`` is which line of ``a``: {position in b: position in a}.
-
-    First, in order, the lines that agree but for names, types included; between those the ones that
-    agree without types; then what matched lines take as their arguments, where the operator is the
-    same; at last what is left, by operator and in order.
-    """
-    if len(a) != len(a_typed) or len(b) != len(b_typed):
-        a_typed, b_typed = a, b
-    pairs: list[tuple[int, int]] = []
-    for old, new in ((a_typed, b_typed), (a, b)):
-        fixed = [(-1, -1), *pairs, (len(a), len(b))]
-        for (i, j), (k, m) in pairwise(fixed):
-            pairs += _in_order(range(i + 1, k), range(j + 1, m), old, new, _shape)
-        pairs.sort()
-    found = {j: i for i, j in pairs}
-    _follow_arguments(a, b, found)
-    taken = set(found.values())
-    rest_a = [i for i in range(len(a)) if i not in taken]
-    rest_b = [j for j in range(len(b)) if j not in found]
-    found.update((j, i) for i, j in _in_order(rest_a, rest_b, a, b, _callee))
-    return found
-
-
-def _in_order(
-    here: Sequence[int],
-    there: Sequence[int],
-    a: Sequence[str],
-    b: Sequence[str],
-    key: Callable[[str], str],
-) -> Iterator[tuple[int, int]]:
-    """Pairs of lines with equal keys, in order, as ``difflib`` finds them."""
-    old, new = [key(a[i]) for i in here], [key(b[j]) for j in there]
-    for block in difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
-        for n in range(block.size):
-            yield here[block.a + n], there[block.b + n]
-
-
-def _follow_arguments(a: Sequence[str], b: Sequence[str], found: dict[int, int]) -> None:
-    """Match the lines that define the arguments of matched lines, if the operator is the same."""
-    old, new = _definitions(a), _definitions(b)
-    taken = set(found.values())
-    waiting = list(found.items())
-    while waiting:
-        j, i = waiting.pop()
-        for one, other in zip(_uses(a[i]), _uses(b[j]), strict=False):
-            k, m = old.get(one), new.get(other)
-            if k is None or m is None or k in taken or m in found:
-                continue
-            if _callee(a[k]) == _callee(b[m]):
-                found[m] = k
-                taken.add(k)
-                waiting.append((m, k))
+def _lines(plain: Sequence[str], typed: Sequence[str]) -> _Items:
+    if len(plain) != len(typed):
+        typed = plain
+    where = {name: k for k, line in enumerate(plain) for name in _binds(line)}
+    return _Items(
+        [_shape(line) for line in typed],
+        [_shape(line) for line in plain],
+        [_callee(line) for line in plain],
+        [[where.get(name) for name in _NAME.findall(_bare(line))] for line in plain],
+    )
 
 
 _BOUND = re.compile(r"^(?:let )?(%\w+)(?:: .*?)? = ")
@@ -896,14 +1064,6 @@ def _binds(line: str) -> list[str]:
     bound = _BOUND.match(line.strip())
     names = [bound.group(1)] if bound else []
     return names + _PARAMETER.findall(_bare(line))
-
-
-def _uses(line: str) -> list[str]:
-    return _NAME.findall(_bare(line))
-
-
-def _definitions(lines: Sequence[str]) -> dict[str, int]:
-    return {name: k for k, line in enumerate(lines) for name in _binds(line)}
 
 
 def _renamed(a: Sequence[str], b: Sequence[str], matched: Mapping[int, int]) -> list[str]:

@@ -239,6 +239,56 @@ def matrix(
     return figure
 
 
+def multiples(
+    rows: Sequence[str],
+    columns: Mapping[str, Sequence[float | None]],
+    *,
+    title: str = "",
+    form: str = "{:,.4g}",
+) -> Any:
+    """Small multiples of bars over time, as a matplotlib ``Figure``: states down, measures across.
+
+    ``columns`` maps a measure to one value per row, ``None`` where it is not known. A bar is strong
+    where the value differs from that of the row above, and pale where it is the same. Raises
+    :class:`WorkbookError` when the sizes do not match.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    if not rows or not columns or any(len(column) != len(rows) for column in columns.values()):
+        raise WorkbookError("Small multiples need rows, columns, and one value per row in each.")
+    left = max(_text_size(row, DETAIL_SIZE)[0] for row in rows) + 0.2
+    wide, height = 1.75, 0.27 * len(rows) + 0.75 + 0.35 * bool(title)
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(left + wide * len(columns), height), layout="constrained")
+        many = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
+        for axes, (name, values) in zip(many, columns.items(), strict=True):
+            most = max([value for value in values if value is not None], default=0) or 1
+            for k, value in enumerate(values):
+                new = k == 0 or value != values[k - 1]
+                shade = BEFORE if k == 0 else AFTER if new else tint(AFTER, 0.3)
+                axes.barh(k, value or 0, 0.74, color=shade)
+                axes.annotate(
+                    "?" if value is None else form.format(value),
+                    (value or 0, k),
+                    xytext=(3, 0),
+                    textcoords="offset points",
+                    va="center",
+                    fontsize=DETAIL_SIZE,
+                    color=BLACK if new else GREY,
+                )
+            axes.set_xlim(0, most * 1.65)
+            axes.set_title(name, fontsize=LABEL_SIZE, loc="left")
+            axes.set_xticks([])
+            axes.tick_params(axis="y", length=0, labelsize=DETAIL_SIZE)
+            axes.spines["bottom"].set_visible(False)
+        many[0].set_yticks(range(len(rows)), rows)
+        many[0].set_ylim(len(rows) - 0.5, -0.5)  # the first row on top
+        if title:
+            figure.suptitle(title, x=0.01, ha="left", fontsize=12, weight="bold")
+    return figure
+
+
 # --- layered graphs ---
 
 LAYER_GAP, SIDE_GAP, WIRE = 0.34, 0.3, 0.16  # inches
@@ -250,12 +300,23 @@ FRAME_LABEL = 0.45  # kept free beside a frame, where no wire passes
 
 @dataclass(frozen=True)
 class Box:
-    """A node to draw: title lines, detail lines, a key of ``PATTERN_COLOURS``, a group."""
+    """A node to draw: title lines, detail lines, a key of ``PATTERN_COLOURS``, a group.
+
+    A ``mark`` is a word in front of the details, and gives the box a thick outline.
+    """
 
     title: tuple[str, ...]
     details: tuple[str, ...] = ()
     kind: str = "OPAQUE"
     group: int | None = None
+    mark: str = ""
+
+    @property
+    def lines(self) -> list[tuple[str, float, bool]]:
+        """(text, size in points, bold) of each line."""
+        lines = [(line, LABEL_SIZE, True) for line in self.title]
+        lines += [(self.mark.upper(), DETAIL_SIZE, True)] * bool(self.mark)
+        return [*lines, *((line, DETAIL_SIZE, False) for line in self.details)]
 
 
 @dataclass(frozen=True)
@@ -293,8 +354,7 @@ def _text_size(line: str, size: float, bold: bool = False) -> tuple[float, float
 
 
 def _box_size(box: Box) -> tuple[float, float]:
-    sizes = [_text_size(line, LABEL_SIZE, True) for line in box.title]
-    sizes += [_text_size(line, DETAIL_SIZE) for line in box.details]
+    sizes = [_text_size(*line) for line in box.lines]
     return max(w for w, _ in sizes) + 2.4 * PAD, sum(h for _, h in sizes) + 2 * PAD
 
 
@@ -592,6 +652,45 @@ def tint(colour: str, strength: float) -> tuple[float, float, float]:
     return red, green, blue
 
 
+@dataclass(frozen=True)
+class Panel:
+    """One of the drawings in a figure: boxes, arrows between their positions, frames, a heading."""
+
+    boxes: Sequence[Box]
+    arrows: Sequence[tuple[int, int]]
+    frames: Sequence[Frame] = ()
+    title: str = ""
+
+    @property
+    def grouped(self) -> dict[int, list[int]]:
+        """The positions of the boxes of each group."""
+        found: dict[int, list[int]] = {}
+        for k, box in enumerate(self.boxes):
+            if box.group is not None:
+                found.setdefault(box.group, []).append(k)
+        return found
+
+    def place(self, down: bool, breadth: float) -> Layout:
+        """Where things are; ``breadth`` in inches is how broad it should be at most."""
+        sizes = [_box_size(box) for box in self.boxes]
+        margins = [0.0] * len(self.boxes)
+        for group, members in self.grouped.items():
+            for k in members:
+                margins[k] = 0.12
+            room = _text_size(f"k{group}", DETAIL_SIZE, bold=True)[0] + 0.16
+            margins[members[0]] = room if down else 0.3
+        layout = place(
+            [size if down else size[::-1] for size in sizes],
+            self.arrows,
+            [frame.members for frame in self.frames],
+            list(self.grouped.values()),
+            margins=margins,
+            limit=9.5 if down else 10.0,
+            breadth=breadth if down else 30.0,
+        )
+        return layout if down else _turned(layout)
+
+
 def layered(
     boxes: Sequence[Box],
     arrows: Sequence[tuple[int, int]],
@@ -604,51 +703,58 @@ def layered(
 
     Boxes of one ``group`` share a grey background, labelled k1, k2, ...
     """
+    return side_by_side([Panel(boxes, arrows, frames)], direction=direction, title=title)
+
+
+def side_by_side(panels: Sequence[Panel], *, direction: str = "down", title: str = "") -> Any:
+    """Layered drawings beside each other, with one legend, as a matplotlib ``Figure``.
+
+    Raises :class:`WorkbookError` when there is nothing to draw.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
     if direction not in ("down", "right"):
         raise WorkbookError(f'direction is "down" or "right", not {direction!r}.')
+    if not panels or not all(panel.boxes for panel in panels):
+        raise WorkbookError("A drawing needs a box at least.")
     down = direction == "down"
-    sizes = [_box_size(box) for box in boxes]
-    grouped: dict[int, list[int]] = {}
-    for k, box in enumerate(boxes):
-        if box.group is not None:
-            grouped.setdefault(box.group, []).append(k)
-    margins = [0.0] * len(boxes)
-    for group, members in grouped.items():
-        for k in members:
-            margins[k] = 0.12
-        room = _text_size(f"k{group}", DETAIL_SIZE, bold=True)[0] + 0.16
-        margins[members[0]] = room if down else 0.3
-    layout = place(
-        [size if down else size[::-1] for size in sizes],
-        arrows,
-        [frame.members for frame in frames],
-        list(grouped.values()),
-        margins=margins,
-        limit=9.5 if down else 10.0,
-        breadth=13.5 if down else 30.0,
-    )
-    layout = layout if down else _turned(layout)
-    edge = 0.2
+    edge, gap = 0.2, 0.9
+    layouts = [panel.place(down, 13.5 / len(panels)) for panel in panels]
+    widths = [
+        max(layout.width, _text_size(panel.title, 12, True)[0])
+        for panel, layout in zip(panels, layouts, strict=True)
+    ]
+    total = sum(widths) + gap * (len(panels) - 1)
     head = 0.35 if title else 0.0
-    kinds = [kind for kind in PATTERN_COLOURS if any(box.kind == kind for box in boxes)]
-    rows, legend_width = _legend_rows(kinds, max(layout.width, 4.0))
-    width = max(layout.width, legend_width, _text_size(title, 12, True)[0]) + 2 * edge
-    height = layout.height + head + 0.28 * len(rows) + 0.15 + 2 * edge
-    layout = _moved(layout, (width - layout.width) / 2, edge + head)
+    heading = 0.4 if any(panel.title for panel in panels) else 0.0
+    used = {box.kind for panel in panels for box in panel.boxes}
+    rows, legend_width = _legend_rows([k for k in PATTERN_COLOURS if k in used], max(total, 4.0))
+    width = max(total, legend_width, _text_size(title, 12, True)[0]) + 2 * edge
+    tall = max(layout.height for layout in layouts)
+    height = tall + head + heading + 0.28 * len(rows) + 0.15 + 2 * edge
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(width, height))
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_xlim(0, width)
         axes.set_ylim(height, 0)
         axes.axis("off")
-        _draw_groups(axes, layout, grouped, down)
-        _draw_frames(axes, layout, frames, down)
-        _draw_wires(axes, layout, down)
-        for box, place_ in zip(boxes, layout.boxes, strict=True):
-            _draw_box(axes, box, place_)
+        left = (width - total) / 2
+        for panel, layout, wide in zip(panels, layouts, widths, strict=True):
+            moved = _moved(layout, left + (wide - layout.width) / 2, edge + head + heading)
+            _draw_groups(axes, moved, panel.grouped, down)
+            _draw_frames(axes, moved, panel.frames, down)
+            _draw_wires(axes, moved, down)
+            for box, place_ in zip(panel.boxes, moved.boxes, strict=True):
+                _draw_box(axes, box, place_)
+            if panel.title:
+                spot = (left + wide / 2, edge + head + 0.1)
+                axes.text(*spot, panel.title, fontsize=12, weight="bold", va="center", ha="center")
+            left += wide + gap
+            if panel is not panels[-1]:
+                axes.plot(
+                    [left - gap / 2] * 2, [edge + head, edge + head + heading + tall], "#DDDDDD"
+                )
         _draw_legend(axes, rows, height - edge - 0.28 * len(rows), width)
         if title:
             axes.text(edge, edge + 0.1, title, fontsize=12, weight="bold", va="center")
@@ -668,16 +774,14 @@ def _draw_box(axes: Any, box: Box, where: tuple[float, float, float, float]) -> 
             h,
             boxstyle=f"round,pad=0,rounding_size={round_}",
             facecolor=tint(colour, 0.38),
-            edgecolor=GREY if box.kind == "INPUT" else tint(colour, 1.0),
-            linewidth=1.4,
+            edgecolor=BLACK if box.mark else GREY if box.kind == "INPUT" else tint(colour, 1.0),
+            linewidth=3.0 if box.mark else 1.4,
             zorder=4,
         )
     )
-    lines = [(line, LABEL_SIZE, "bold", BLACK) for line in box.title]
-    lines += [(line, DETAIL_SIZE, "normal", "#333333") for line in box.details]
-    heights = [_text_size(line, size)[1] for line, size, _, _ in lines]
+    heights = [_text_size(*line)[1] for line in box.lines]
     top = y - sum(heights) / 2
-    for (line, size, weight, ink), tall in zip(lines, heights, strict=True):
+    for (line, size, bold), tall in zip(box.lines, heights, strict=True):
         axes.text(
             x,
             top + tall / 2,
@@ -685,8 +789,8 @@ def _draw_box(axes: Any, box: Box, where: tuple[float, float, float, float]) -> 
             ha="center",
             va="center_baseline",
             fontsize=size,
-            weight=weight,
-            color=ink,
+            weight="bold" if bold else "normal",
+            color=BLACK if bold else "#333333",
             zorder=5,
         )
         top += tall
