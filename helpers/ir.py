@@ -542,6 +542,10 @@ def _unknown_axes(shape: Shape | None) -> Iterator[tuple[Shape, int]]:
 
 _CONSTANT = re.compile(r"meta\[relay\.Constant\]\[\d+\](?: /\* ty=(.*?)(?: span=.*?)? \*/)?")
 _TENSOR = re.compile(r"Tensor\[\((.*?),?\), ([^\]]+)\]")
+_DEVICE = re.compile(
+    r"VirtualDevice\(device_type=(\d+), virtual_device_id=(\d+)"
+    r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"  # its target, and that one's host
+)
 _COMMENT = re.compile(r" ?/\* (?:ty=(.*?))?(?: ?span=.*?)? ?\*/(;?$)?", flags=re.M)
 _UNBROKEN = re.compile(r"\[[^\[\]]*\]|%\w+: |-> |/\* | \*/")
 
@@ -550,9 +554,9 @@ def text(x: Any, *, types: bool = False, width: int = 96) -> str:
     """The Relay program as text that is the same in every process.
 
     It is Relay's own text format without the version line, metadata, spans and hashes: a constant
-    tensor is ``const(float32[64, 3, 7, 7])``, a scalar constant its value. ``types`` keeps the
-    type behind each expression. Lines are broken at ``width`` characters. ``@main`` comes first,
-    then the other functions by name.
+    tensor is ``const(float32[64, 3, 7, 7])``, a scalar constant its value, and a device ``cpu(0)``
+    without its target. ``types`` keeps the type behind each expression. Lines are broken at
+    ``width`` characters. ``@main`` comes first, then the other functions by name.
     """
     from tvm import relay
 
@@ -583,6 +587,7 @@ def _clean(raw: str, types: bool, width: int) -> str:
     raw = re.sub(r', hash="[0-9a-f]*"', "", raw)
     raw = _CONSTANT.sub(lambda m: f"const({_short_tensor(m.group(1) or '?')})", raw)
     raw = re.sub(r"meta\[([\w.]+)\]\[\d+\]", r"\1", raw)
+    raw = _DEVICE.sub(_device, raw)
     raw = _numbered(raw)
     lines = []
     for line in raw.splitlines():
@@ -603,6 +608,13 @@ def _numbered(raw: str) -> str:
     free = [name for name in map("x_{}".format, numbers) if name not in others]
     names = dict(zip(bound, free, strict=False))
     return re.sub(r"%(x_\d+)\b", lambda m: f"%{names.get(m.group(1), m.group(1))}", raw)
+
+
+def _device(match: re.Match[str]) -> str:
+    """``cpu(0)``: PlanDevices writes a whole target behind it, with its address in memory."""
+    from tvm.runtime import Device
+
+    return f"{Device.MASK2STR[int(match.group(1))]}({match.group(2)})"
 
 
 def _comment(keep: bool, match: re.Match[str]) -> str:

@@ -576,6 +576,22 @@ def test_text_of_normal_form_does_not_tell_what_was_compiled_before():
     ]
 
 
+def test_text_of_a_planned_program_names_its_device_and_no_address():
+    import tvm
+    from tvm import relay
+
+    from helpers.targets import TEACHING_CPU
+
+    x = relay.var("x", shape=(4,))
+    program = tvm.IRModule.from_expr(relay.Function([x], relay.exp(x)))
+    with tvm.transform.PassContext(opt_level=0):
+        optimized, _ = relay.optimize(program, tvm.target.Target(TEACHING_CPU, host=TEACHING_CPU))
+    lines = ir.text(optimized).splitlines()
+    assert lines[0].startswith("def @main(%x {virtual_device=cpu(0)}: Tensor[(4), float32]")
+    assert "Target" not in "".join(lines)
+    assert lines[-1] == "}"
+
+
 def test_text_of_a_module_starts_with_main():
     heads = [line for line in ir.text(two_functions()).splitlines() if line.startswith("def")]
     assert [head.split("(")[0] for head in heads] == ["def @main", "def @f"]
