@@ -274,11 +274,16 @@ def _make(name: Any, arguments: Sequence[Any] = ()) -> Any:
     """The pass called ``name``, with TVM's default settings."""
     if not isinstance(name, str):
         raise WorkbookError(
-            f'A pass is given by its name, such as "FoldConstant", or as an object, not {name!r}'
-            f"{': call its constructor' if callable(name) else ''}."
+            'A pass is given by its name, such as "FoldConstant", or as an object, not '
+            + (
+                f"the function {name.__name__}: call it."
+                if hasattr(name, "__name__")
+                else f"{name!r}."
+            )
         )
     if name not in _known():
-        raise WorkbookError(f"TVM has no Relay pass called {name!r}{nearest(name, _known())}.")
+        hint = nearest(name, (*PIPELINES, *_known()))
+        raise WorkbookError(f"TVM has no Relay pass called {name!r}{hint}.")
     maker = _constructor(name)
     if maker is None:
         raise WorkbookError(
@@ -334,8 +339,10 @@ def run(
     Raises :class:`WorkbookError` for a name that is no pass, a wrong setting, and when a pass fails
     on this program.
     """
-    job = _Job.of(opt_level, disabled_pass, required_pass, config, target)
-    return modules.typed(job.run(modules.typed(x), _listed(passes), _Recorder(keep=False)))
+    need_relay()
+    listed = _listed(passes)
+    job = _Job.of(opt_level, disabled_pass, required_pass, config, target, listed)
+    return job.run(modules.typed(x), listed, _Recorder(keep=False))
 
 
 @dataclass(frozen=True)
@@ -356,15 +363,15 @@ class _Job:
         required: Collection[str],
         config: Mapping[str, Any] | None,
         target: Any,
+        listed: Sequence[Any],
     ) -> _Job:
-        need_relay()
         level = whole_number(opt_level, "opt_level", 0)
         if level > 4:
             raise WorkbookError(f"opt_level is 0, 1, 2, 3 or 4, not {opt_level!r}.")
         return cls(
             level,
-            _names("disabled_pass", disabled),
-            _names("required_pass", required),
+            _names("disabled_pass", disabled, listed),
+            _names("required_pass", required, listed),
             _settings(config),
             targets.resolve(target),
         )
@@ -387,8 +394,9 @@ class _Job:
         return self.watch(work, recorder)
 
     def watch(self, work: Callable[[], Any], recorder: _Recorder) -> Any:
-        """What ``work`` gives, with ``recorder`` as the instrument of its pass context."""
+        """The typed module that ``work`` gives, with ``recorder`` watching its pass context."""
         import tvm
+        from tvm import relay
 
         context = tvm.transform.PassContext(
             opt_level=self.opt_level,
@@ -398,26 +406,33 @@ class _Job:
             config=self.config,
         )
         try:
-            with explained("TVM cannot run these passes"), context:
-                return work()
+            with explained(""):
+                with context:
+                    end = work()
+                return relay.transform.InferType()(modules.copy(end))
         except WorkbookError as error:
-            if (cause := error.__cause__) is None or not (names := recorder.running):
-                raise
-            # The sentence that TVM's own diagnostics gave, if any, without our beginning.
-            why = str(error).removeprefix("TVM cannot run these passes: ") or reason(cause)
-            raise WorkbookError(f"{names[-1]} fails on this program: {why}") from cause
+            why = str(error).removeprefix(": ")
+            if recorder.running:
+                what = f"{recorder.running[-1]} fails on this program"
+            elif recorder.last:
+                what = f"After {recorder.last} the program has no valid types"
+            else:
+                what = "TVM cannot run these passes"
+            raise WorkbookError(f"{what}: {why}") from error.__cause__
 
 
-_OWN = "what the caller listed"  # the name of our Sequential, which is not a pass of the caller's
+_OWN = "what the caller listed"  # the name of our Sequential
+_NOT_THE_CALLERS = (_OWN, "InferType", "sequential")
 
 
-def _names(setting: str, names: Any) -> tuple[str, ...]:
+def _names(setting: str, names: Any, listed: Sequence[Any]) -> tuple[str, ...]:
     if isinstance(names, str) or not isinstance(names, (list, tuple, set, frozenset)):
         example = f'["{names}"]' if isinstance(names, str) else '["FoldConstant"]'
         raise WorkbookError(f"{setting} is a list of names of passes, such as {example}.")
+    known = pass_names() | {str(item.info.name) for item in listed}
     for name in names:
-        if not isinstance(name, str) or name not in pass_names():
-            hint = nearest(str(name), pass_names())
+        if not isinstance(name, str) or name not in known:
+            hint = nearest(str(name), known)
             raise WorkbookError(f"{setting}: TVM has no pass called {name!r}{hint}.")
     return tuple(names)
 
@@ -450,6 +465,7 @@ class _Recorder:
         import tvm
 
         self.records: list[_Record] = []
+        self.last = ""  # the pass that ended last
         self._open: list[_Record] = []
         self._spent = 0.0
         recorder = self
@@ -467,7 +483,7 @@ class _Recorder:
     @property
     def running(self) -> list[str]:
         """The passes that have begun and not ended, the innermost last."""
-        return [record.name for record in self._open if record.name not in (_OWN, "InferType")]
+        return [record.name for record in self._open if record.name not in _NOT_THE_CALLERS]
 
     def _enter(self, module: Any, info: Any, keep: bool) -> None:
         begin = time.perf_counter()
@@ -494,6 +510,8 @@ class _Recorder:
                 break
         else:
             return
+        if record.name not in _NOT_THE_CALLERS:
+            self.last = record.name
         record.seconds = end - record.start - (self._spent - record.spent)
         record.after = modules.copy(module) if keep else None
         self._spent += time.perf_counter() - end
@@ -536,39 +554,48 @@ def trace(
 
     Raises :class:`WorkbookError` as :func:`run` does.
     """
+    need_relay()
     whole = isinstance(passes, str) and passes in PIPELINES
     level = (3 if whole else 4) if opt_level is None else opt_level
-    job = _Job.of(level, disabled_pass, required_pass, config, target)
+    listed = [] if whole else _listed(passes)
+    job = _Job.of(level, disabled_pass, required_pass, config, target, listed)
     module = modules.typed(x)
     recorder = _Recorder()
     if whole:
-        work = _build if passes == "build" else _vm
         params = dict(getattr(x, "params", None) or {}) if hasattr(x, "module") else {}
-        end = job.watch(lambda: work(module, params, job.target), recorder)
-        skipped: tuple[str, ...] = ()
+        end = _pipeline(passes, module, params, job, recorder)
     else:
-        listed = _listed(passes)
         end = job.run(module, listed, recorder)
-        skipped = tuple(known.name for known in map(info, listed) if not job.enabled(known))
+    skipped = tuple(known.name for known in map(info, listed) if not job.enabled(known))
     records = [record for record in recorder.records if _is_graph_pass(record)]
     if not whole:
         records = records[1:]
         for record in records:
             record.depth -= 1
     start = records[0].before if records else module
-    return Trace(_steps(records), start, modules.typed(end), skipped)
+    return Trace(_steps(records), start, end, skipped)
 
 
-def _build(module: Any, params: dict[str, Any], target: Any) -> Any:
+def _pipeline(
+    name: str, module: Any, params: dict[str, Any], job: _Job, recorder: _Recorder
+) -> Any:
+    """The module after the graph passes of ``relay.build`` or ``relay.vm.compile``."""
     from tvm import relay
 
-    return relay.optimize(modules.copy(module), target, params)[0]
-
-
-def _vm(module: Any, params: dict[str, Any], target: Any) -> Any:
-    from tvm import relay
-
-    return relay.vm.VMCompiler().optimize(modules.copy(module), target, params=params)[0]
+    # Both change the module they are given in place.
+    own = modules.copy(module)
+    if name == "build":
+        return job.watch(lambda: relay.optimize(own, job.target, params)[0], recorder)
+    try:
+        compiler = relay.vm.VMCompiler()
+        return job.watch(lambda: compiler.optimize(own, job.target, params=params)[0], recorder)
+    except WorkbookError as error:
+        if job.opt_level > 0:
+            raise
+        raise WorkbookError(
+            "The Relay VM cannot be compiled for at opt_level 0: a pass that it needs "
+            "(ToANormalForm) runs from level 1 on, so set opt_level to 1 or more."
+        ) from error.__cause__
 
 
 def _is_graph_pass(record: _Record) -> bool:
@@ -1042,8 +1069,8 @@ def _lines(plain: Sequence[str], typed: Sequence[str]) -> _Items:
     )
 
 
-_BOUND = re.compile(r"^(?:let )?(%\w+)(?:: .*?)? = ")
-_PARAMETER = re.compile(r"(%\w+): ")
+_BOUND = re.compile(r"^(?:let )?(%\w+)(?: {[^}]*})?(?:: .*?)? = ")
+_PARAMETER = re.compile(r"(%\w+)(?: {[^}]*})?: ")
 
 
 def _bare(line: str) -> str:
