@@ -155,7 +155,10 @@ class _Evaluation:
             meaning = _MEANING.get(callee.name)
             if meaning is None:
                 raise WorkbookError(f"The evaluator does not know the operator {callee.name}.")
-            return meaning([self.value(a, scope) for a in node.args], node)
+            result = meaning([self.value(a, scope) for a in node.args], node)
+            if getattr(result, "dtype", None) == np.float64:  # numpy widens scalars
+                result = result.astype(str(_output(node).dtype))
+            return result
         arguments = [self.value(a, scope) for a in node.args]
         if isinstance(callee, self._global):
             return self.call(self._module[callee], arguments, {})
@@ -451,6 +454,7 @@ _MEANING: dict[str, Callable[[list[Any], Any], Any]] = {
     "cumsum": _cumulate(np.cumsum),
     "cumprod": _cumulate(np.cumprod),
     "nn.softmax": _softmax,
+    "nn.fast_softmax": _softmax,
     "nn.log_softmax": lambda arguments, node: np.log(_softmax(arguments, node)),
     "nn.dense": _dense,
     "nn.batch_matmul": _batch_matmul,
@@ -514,13 +518,14 @@ def _numbers(value: np.ndarray, most: int = 8) -> str:
     return f"[{', '.join(_numbers(part) for part in value)}]"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _Value:
     """An expression, its shape, and the largest magnitude that its elements can have."""
 
     expr: Any
     shape: Shape
     bound: float
+    used: bool = False
 
 
 @dataclass
@@ -543,6 +548,7 @@ class _Maker:
         self.inputs: dict[str, np.ndarray] = {}
         self.pool: list[_Value] = []  # what an operand can be, the newest last
         self.places: list[_Place] = []
+        self.done: list[tuple[str, _Value]] = []
         self.bindings: list[tuple[Any, Any]] = []
         self.left, self.named = options.most, 0
 
@@ -560,12 +566,12 @@ class _Maker:
         """Some steps in a scope of their own: the expression, and its value when it is a tensor."""
         outer, self.bindings = self.bindings, []
         pool, places = len(self.pool), len(self.places)
-        while self.left and self.pick(8):
+        while self.left and self.pick(16):
             self.left -= 1
             self.step()
-        chosen = [self.choose(self.pool[::-1]) if self.pick(4) == 3 else self.pool[-1]]
-        while len(chosen) < outputs and self.pick(4) == 3:
-            chosen.append(self.choose(self.pool[::-1]))
+        chosen = [self.use(self.newest())]
+        while len(chosen) < outputs and self.pick(2):
+            chosen.append(self.use(self.newest()))
         several = len(chosen) > 1
         body = self.relay.Tuple([v.expr for v in chosen]) if several else chosen[0].expr
         for variable, value in reversed(self.bindings):
@@ -576,7 +582,9 @@ class _Maker:
 
     def step(self) -> None:
         kind = self.pick(16)
-        if kind == 11 and self.options.tuples:
+        if kind in (8, 9):
+            self.again()
+        elif kind == 11 and self.options.tuples:
             self.tuple()
         elif kind == 12 and self.options.lets:
             body, value = self.block()
@@ -617,7 +625,7 @@ class _Maker:
         value = np.array(self.pick(2) == 0)
         condition = self.relay.const(value)
         if self.pick(2):
-            condition = self.parameter("p", value)
+            condition = self.parameter(f"p{len(self.inputs)}", value)
         (yes, a), (no, b) = self.block(), self.block()
         if a.shape != b.shape:
             same = [value for value in self.pool[::-1] if value.shape == a.shape]
@@ -646,18 +654,32 @@ class _Maker:
 
     # ---- operands
 
+    def newest(self) -> list[_Value]:
+        """Values that nothing uses yet first, then the newest first."""
+        newest = self.pool[::-1]
+        return [v for v in newest if not v.used] + [v for v in newest if v.used]
+
+    def use(self, values: Sequence[_Value], new: Sequence[Callable[[], _Value]] = ()) -> _Value:
+        """One of ``values`` or a ``new`` one: mostly the first, so that most values are used."""
+        count = len(values) + len(new)
+        picked = self.pick(3 * count - 2)
+        picked = picked if picked < count else 0
+        value = values[picked] if picked < len(values) else new[picked - len(values)]()
+        value.used = True
+        return value
+
     def parameter(self, name: str, value: np.ndarray) -> Any:
-        while name in self.inputs:
-            name = chr(ord(name) + 1)
         variable = self.relay.var(name, shape=value.shape, dtype=str(value.dtype))
         self.parameters.append(variable)
         self.inputs[name] = value
         return variable
 
     def input(self, shape: Shape) -> _Value:
-        """A new input of the program, named x, y or z."""
-        value = entries(shape, 3 * len(self.inputs))
-        return _Value(self.parameter("x", value), shape, _magnitude(value))
+        """A new input of the program."""
+        count = len(self.inputs)
+        value = entries(shape, 3 * count)
+        name = "xyz"[count] if count < 3 else f"x{count}"
+        return _Value(self.parameter(name, value), shape, _magnitude(value))
 
     def constant(self, shape: Shape, scale: float = 1.0) -> _Value:
         value = entries(shape, self.pick(len(_ENTRIES))) * np.float32(scale)
@@ -669,12 +691,12 @@ class _Maker:
 
     def weight(self, shape: Shape, scale: float = 1.0) -> _Value:
         """A constant, or a new input: what a layer multiplies by."""
-        if self.may_take_input() and (not self.options.constants or self.pick(4) == 3):
+        if not self.options.constants or (self.may_take_input() and self.pick(4) == 3):
             return self.input(shape)
         return self.constant(shape, scale)
 
     def may_take_input(self) -> bool:
-        return sum(name in "xyz" for name in self.inputs) < 3
+        return len(self.inputs) < 3
 
     def operand(self, like: Shape | None = None, same: bool = False) -> _Value:
         """A value that exists, a constant or a new input.
@@ -682,21 +704,23 @@ class _Maker:
         ``like`` is the shape of the operand beside it: the new one broadcasts with it, or has the
         ``same`` shape.
         """
-        choices: list[Callable[[], _Value]] = []
-        for value in self.pool[::-1]:
-            if like is None or value.shape == like or (not same and _broadcast(value.shape, like)):
-                choices.append(lambda value=value: value)  # type: ignore[misc]
         shape = self.pool[0].shape if like is None else like
-        if self.options.constants or not choices:
+        values = [
+            value
+            for value in self.newest()
+            if like in (None, value.shape) or (not same and _broadcast(value.shape, shape))
+        ]
+        new: list[Callable[[], _Value]] = []
+        if self.options.constants:
             if not same:
-                choices.append(self.scalar)
-            choices.append(lambda: self.constant(shape))
+                new.append(self.scalar)
+            new.append(lambda: self.constant(shape))
             if like is not None and not same and len(shape) > 1:
-                channel = [size if k == 1 else 1 for k, size in enumerate(shape)]
-                choices.append(lambda: self.constant(tuple(channel)))
+                channel = tuple(size if k == 1 else 1 for k, size in enumerate(shape))
+                new.append(lambda: self.constant(channel))
         if self.may_take_input():
-            choices.append(lambda: self.input(shape))
-        return self.choose(choices)()
+            new.append(lambda: self.input(shape))
+        return self.use(values, new)
 
     # ---- operators
 
@@ -707,7 +731,15 @@ class _Maker:
         for k in range(len(names)):
             name = names[(first + k) % len(names)]
             if _FORMS[name](self, value):
+                self.done.append((name, value))
                 return
+
+    def again(self) -> None:
+        """An operator that was there before, on the same operand: equal, or nearly so."""
+        done = [(name, value) for name, value in self.done if value in self.pool]
+        if done:
+            name, value = self.choose(done)
+            _FORMS[name](self, value)
 
 
 def _magnitude(value: np.ndarray) -> float:
@@ -772,6 +804,8 @@ def _reduction(name: str) -> _Form:
 
 
 def _form_divide(maker: _Maker, x: _Value) -> bool:
+    if not maker.options.constants:
+        return False
     y = maker.scalar((2.0, 4.0))
     maker.keep(maker.relay.divide(x.expr, y.expr), x.shape, x.bound)
     return True
@@ -903,7 +937,7 @@ def _form_bias_add(maker: _Maker, x: _Value) -> bool:
 
 def _form_batch_norm(maker: _Maker, x: _Value) -> bool:
     largest = (x.bound + 4) * 8 + 4
-    if len(x.shape) < 2 or largest > _LARGEST:
+    if not maker.options.constants or len(x.shape) < 2 or largest > _LARGEST:
         return False
     gamma, beta, mean = (maker.constant((x.shape[1],)) for _ in range(3))
     variance = maker.relay.const(np.abs(entries((x.shape[1],))))
@@ -997,7 +1031,7 @@ class Options:
 
     - ``lets``: some values are bound by ``let``, in nested scopes, too; some are never used.
     - ``tuples``: tuples occur inside a program and as its result.
-    - ``constants``: operands may be constants; without them, weights are inputs, too.
+    - ``constants``: operands may be constants; without them there are more inputs instead.
     - ``branches``: ``if`` occurs, on a constant or on an input.
     - ``references``: references are created, written and read, in an order that ``let`` fixes.
     - ``operators``: names from ``OPERATORS`` (the default, some of each fusion pattern) and
@@ -1035,15 +1069,12 @@ def programs(**options: Any) -> SearchStrategy[Program]:
     """
     from hypothesis import strategies
 
-    chosen, bit = Options(**options), strategies.booleans()
+    chosen = Options(**options)
 
     @strategies.composite
-    def program(draw: Callable[..., bool]) -> Program:
-        def pick(n: int) -> int:
-            return sum(draw(bit) << k for k in range((n - 1).bit_length())) % n
-
+    def program(draw: Callable[..., int]) -> Program:
         need_relay()
-        return _Maker(pick, chosen).program()
+        return _Maker(lambda n: draw(strategies.integers(0, n - 1)), chosen).program()
 
     return program()
 
@@ -1067,14 +1098,18 @@ class Counterexample:
     after: Any = None
 
     def __str__(self) -> str:
-        from tvm import relay
+        from tvm import TVMError, relay
 
         from helpers import ir
 
         parts = ["It breaks this program:", _indented(str(self.program), 14)]
         if self.after is not None:
             whole = isinstance(self.after, relay.Expr) or len(self.after.functions) > 1
-            text = ir.text(self.after if whole else self.after["main"])
+            shown = self.after if whole else self.after["main"]
+            try:
+                text = ir.text(shown)
+            except (WorkbookError, TVMError):  # an ill-formed program can be read, too
+                text = re.sub(r" ?/\* .*? \*/", "", str(shown))
             parts += ["and makes this of it:", _indented(text, 10)]
         return "\n".join([*parts, self.problem])
 
@@ -1146,7 +1181,7 @@ def _smaller(
     found: Counterexample,
     broken: Callable[[_Choices], Counterexample | None],
 ) -> Counterexample:
-    """The smallest broken program that removing and lowering choices leads to.
+    """The smallest broken program that removing, lowering and exchanging choices leads to.
 
     Fewer choices are smaller, then lower ones. Each choice has 0 as its simplest outcome, so what
     is left out at the end becomes simple.
@@ -1180,6 +1215,10 @@ def _smaller(
                 if attempt([*made[:place], value, *made[place + 1 :]]):
                     improved = True
                     break
+        for place in range(1, len(made)):
+            pair = made[place - 1 : place + 1]
+            if len(pair) == 2 and pair[0] > pair[1]:
+                improved |= attempt([*made[: place - 1], *reversed(pair), *made[place + 1 :]])
     return found
 
 
@@ -1224,14 +1263,12 @@ def _checked(returned: Any, before: Any) -> Any:
     from tvm import relay
     from tvm.ir import structural_equal
 
-    if isinstance(returned, relay.Function):
-        returned = modules.as_module(returned)
-    if not isinstance(returned, tvm.IRModule):
+    if not isinstance(returned, (tvm.IRModule, relay.Function)):
         hint = " (is a `return` missing?)" if returned is None else ""
         raise WorkbookError(f"It returned {type(returned).__name__}, not a module{hint}.")
-    if not _has_main(returned):
+    if isinstance(returned, tvm.IRModule) and not _has_main(returned):
         raise WorkbookError("The module that it returned has no function main.")
-    main = returned["main"]
+    main = returned if isinstance(returned, relay.Function) else returned["main"]
     if free := [variable.name_hint for variable in relay.analysis.free_vars(main)]:
         raise WorkbookError(f"It uses {free[0]} where nothing gives {free[0]} a value.")
     if not relay.analysis.well_formed(main):
@@ -1244,12 +1281,22 @@ def _checked(returned: Any, before: Any) -> Any:
             f"{_types(kinds[0].arg_types)}."
         )
     if not structural_equal(kinds[0].ret_type, kinds[1].ret_type):
-        raise WorkbookError(f"Its result is {kinds[1].ret_type}, and it was {kinds[0].ret_type}.")
+        was, is_now = (_types([kind.ret_type]) for kind in kinds)
+        raise WorkbookError(f"Its result is {is_now}, and it was {was}.")
     return after
 
 
 def _types(kinds: Sequence[Any]) -> str:
-    return ", ".join(map(str, kinds)) or "none"
+    """Types as Relay writes them."""
+    from tvm import relay
+
+    def text(kind: Any) -> str:
+        if isinstance(kind, relay.TupleType):
+            fields = [text(field) for field in kind.fields]
+            return f"({', '.join(fields)}{',' if len(fields) == 1 else ''})"
+        return str(kind)
+
+    return ", ".join(map(text, kinds)) or "none"
 
 
 def _difference(program: Program, before: Any, after: Any) -> str:

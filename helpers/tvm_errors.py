@@ -39,6 +39,8 @@ def reason(error: BaseException, notes: Sequence[str] = ()) -> str:
     """The line of TVM's message that says what is wrong, without its C++ frames."""
     useful = [note for note in notes if "was unable to infer a type" not in note] or list(notes)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if free := [line for line in lines if line.startswith("contains free variables")]:
+        return f"a function {free[-1]}"  # TVM prints the whole function before
     marked = [line for line in lines if re.match(r"[\w.]*(Error|Exit): ", line)]
     line = useful[0] if useful else (marked or lines or [type(error).__name__])[-1]
     line = re.sub(r"^[\w.]*(Error|Exit): ", "", line)

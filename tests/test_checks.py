@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers import programs
 from helpers.grading import checks
 
 TWICE = [
@@ -215,3 +216,21 @@ def test_an_array_is_shown_with_its_shape():
     assert checks.shown(Hostile()) == "<Hostile instance>"
     assert "0x" not in checks.shown([object(), test_what_agrees])
     assert checks.shown(np.array([Hostile()])) == "a ndarray that cannot be shown"
+
+
+def test_a_counterexample_is_shown_in_full(relay):
+    """It is an answer to "which program breaks the pass?", where none is expected."""
+    x = relay.var("x", shape=(2,))
+    program = programs.Program(relay.Function([x], x), {"x": np.array([1.0, 2.0], "float32")})
+    found = programs.Counterexample(program, "It returned NoneType, not a module.")
+    cases = [("all is well", lambda f: None, None), ("200 random programs", lambda f: found, None)]
+    assert str(checks.judge("q3", abs, cases)) == (
+        "Question q3: 1 of 2 public checks passed; the first that did not:\n"
+        "  tried     200 random programs\n"
+        "  It breaks this program:\n"
+        "    fn (%x: Tensor[(2), float32]) -> Tensor[(2), float32] {\n"
+        "      %x\n"
+        "    }\n"
+        "    x = [1, 2]\n"
+        "  It returned NoneType, not a module."
+    )
