@@ -117,7 +117,8 @@ class Tensor:
             kind = tvm.DataType(self.dtype)
         except ValueError as error:
             raise WorkbookError(f"TVM has no dtype {self.dtype!r}.") from error
-        return prod(sizes) * ((kind.bits * kind.lanes + 7) // 8)
+        lanes = kind.lanes or 1  # TVM leaves it at 0 for "uint1", as a graph JSON calls bool
+        return prod(sizes) * ((kind.bits * lanes + 7) // 8)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"

@@ -142,7 +142,8 @@ def tensor_bytes(shape: Shape, dtype: str) -> int | None:
     import tvm
 
     kind = tvm.DataType(dtype)
-    size = (kind.bits * kind.lanes + 7) // 8
+    lanes = kind.lanes or 1  # TVM leaves it at 0 for "uint1", as a graph JSON calls bool
+    size = (kind.bits * lanes + 7) // 8
     for axis in shape:
         if isinstance(axis, str):
             return None

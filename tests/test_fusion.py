@@ -346,7 +346,14 @@ def test_an_unknown_axis_has_groups_but_no_bytes():
 
 @pytest.mark.parametrize(
     ("dtype", "size"),
-    [("float32", 400), ("float16", 200), ("int64", 800), ("bool", 100), ("uint8", 100)],
+    [
+        ("float32", 400),
+        ("float16", 200),
+        ("int64", 800),
+        ("bool", 100),
+        ("uint1", 100),
+        ("uint8", 100),
+    ],
 )
 def test_bytes_of_a_tensor(dtype, size):
     assert fusion.Tensor("x", (10, 10), dtype).bytes == size

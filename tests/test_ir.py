@@ -156,6 +156,7 @@ def test_element_sizes():
     assert ir.tensor_bytes((3, 5), "int8") == 15
     assert ir.tensor_bytes((3, 5), "float16") == 30
     assert ir.tensor_bytes((3, 5), "bool") == 15  # TVM stores one byte an element
+    assert ir.tensor_bytes((3, 5), "uint1") == 15
     assert ir.tensor_bytes((), "float64") == 8
     assert ir.tensor_bytes((3, "?"), "int8") is None
     assert ir.tensor_bytes((0, 7), "float32") == 0
