@@ -412,7 +412,7 @@ def _greedy(shapes: Shapes, options: Options, w: Mapping[str, Any]) -> Any:
     start = _constant([START], "int32")
     begin = _constant([START] + [END] * MOST_TOKENS, "int32")
     end = loop(_constant(0, "int32"), start, _constant(np.zeros((1, STATE))), begin)
-    length = relay.reshape(relay.TupleGetItem(end, 0) + one, (1,))
+    length = relay.reshape(relay.TupleGetItem(end, 0) + _constant(1, "int32"), (1,))
     text = relay.strided_slice(relay.TupleGetItem(end, 3), [0], length, [1])
     return relay.Function([states, *w.values()], text)
 
