@@ -21,6 +21,9 @@ from helpers.errors import WorkbookError, exit_with_sentence
 
 ALL = (*programs.OPERATORS, *programs.MORE_OPERATORS)
 GRAPH: dict[str, Any] = {"operators": ALL}
+NO_PRODUCTS: dict[str, Any] = {
+    "operators": tuple(name for name in ALL if name not in ("nn.dense", "nn.conv2d")),
+}
 LETS: dict[str, Any] = {"operators": ALL, "lets": True, "branches": True}
 REFERENCES: dict[str, Any] = {**LETS, "references": True}
 IMAGES: dict[str, Any] = {
@@ -59,6 +62,7 @@ def passes() -> dict[str, tuple[list[Any], dict[str, Any]]]:
         "FoldConstant (lets)": ([t.FoldConstant()], LETS),
         "SimplifyInference": ([t.SimplifyInference()], GRAPH),
         "SimplifyExpr": ([t.SimplifyExpr()], GRAPH),
+        "SimplifyExpr (no products)": ([t.SimplifyExpr()], NO_PRODUCTS),
         "CanonicalizeOps": ([t.CanonicalizeOps()], GRAPH),
         "CanonicalizeCast": ([t.CanonicalizeCast()], GRAPH),
         "FastMath": ([t.FastMath()], GRAPH),

@@ -127,6 +127,7 @@ def expressions(relay):
         *(relay.broadcast_to(relay.max(x, axis=1, keepdims=True), (1, 4, 5, 5)), relay.squeeze(x)),
         *(relay.expand_dims(x, 2, 2), nn.batch_flatten(x), relay.reshape(x, (0, -1, 25))),
         *(relay.transpose(x), relay.stack([x, x], 1), relay.take(x, indices, axis=1)),
+        relay.repeat(x, 2, axis=-2),
         *relay.split(x, 2, axis=1),
         relay.strided_slice(x, [3, 0], [-6, 5], [-1, 2], axes=[1, 3]),
         relay.strided_slice(x, [0, 1, 1, 0], [1, 2, -1, 3], slice_mode="size"),
