@@ -594,7 +594,7 @@ def _clean(raw: str, types: bool, width: int) -> str:
     for line in raw.splitlines():
         keep = types and not line.lstrip().startswith("}")
         line = _COMMENT.sub(partial(_comment, keep), line)
-        lines.extend(_wrap(line.rstrip(), width))
+        lines.extend(wrap(line.rstrip(), width))
     return "\n".join(lines)
 
 
@@ -624,7 +624,7 @@ def _comment(keep: bool, match: re.Match[str]) -> str:
     return f" /* ty={kind} */{end}" if keep and kind and end is not None else end or ""
 
 
-def _wrap(line: str, width: int) -> list[str]:
+def wrap(line: str, width: int) -> list[str]:
     """``line`` broken at spaces, never inside a tensor type or between a name and its type."""
     if len(line) <= width:
         return [line]

@@ -13,20 +13,16 @@ after it.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import functools
 import inspect
-import re
-import textwrap
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
-from helpers import ir, modules, plots, targets
+from helpers import differences, ir, modules, plots, targets
 from helpers.build import pass_names
 from helpers.compiled import nearest
 from helpers.errors import WorkbookError, whole_number
@@ -698,8 +694,7 @@ class Step:
         lines = whole_number(context, "context, the lines around a change,", 0)
         if not self.changed:
             return f"{self.name} changed nothing."
-        found = list(_difference(self.module_before, self.module_after, lines))
-        return "\n".join(found) or (
+        return differences.text(self.module_before, self.module_after, lines) or (
             f"{self.name} changed the program, but not its text (types or attributes only)."
         )
 
@@ -739,9 +734,9 @@ class Step:
                 parts.append(f"Marked as {word}: {listed}")
         return ". ".join(parts) + "."
 
-    def _pictures(self, max_boxes: int) -> _Pictures:
+    def _pictures(self, max_boxes: int) -> differences.Pictures:
         most = whole_number(max_boxes, "max_boxes", 1)
-        return _Pictures.of(self.module_before, self.module_after, most)
+        return differences.Pictures.of(self.module_before, self.module_after, most)
 
 
 def _in_words(found: ir.Picture) -> str:
@@ -909,215 +904,3 @@ def _aligned(table: Sequence[Sequence[str]]) -> str:
         for row in table
     ]
     return "\n".join(lines)
-
-
-# --- which part of a program is which part of another one ---------------------------------------
-
-
-@dataclass(frozen=True)
-class _Items:
-    """The lines or nodes of a program in order: three descriptions of each, ever less exact, and
-    the positions of those that define its arguments (``None``: not in the list)."""
-
-    exact: Sequence[Any]
-    loose: Sequence[Any]
-    operator: Sequence[Any]
-    arguments: Sequence[Sequence[int | None]]
-
-
-def _matched(a: _Items, b: _Items) -> dict[int, int]:
-    """Which item of ``b`` is which item of ``a``: {position in b: position in a}.
-
-    First, in order, those that are described exactly alike; between those the ones that are loosely
-    alike; then what matched items take as their arguments, where the operator is the same; at last
-    what is left, by operator and in order.
-    """
-    pairs: list[tuple[int, int]] = []
-    for old, new in ((a.exact, b.exact), (a.loose, b.loose)):
-        fixed = [(-1, -1), *pairs, (len(old), len(new))]
-        for (i, j), (k, m) in pairwise(fixed):
-            pairs += _in_order(range(i + 1, k), range(j + 1, m), old, new)
-        pairs.sort()
-    found = {j: i for i, j in pairs}
-    _follow_arguments(a, b, found)
-    taken = set(found.values())
-    rest_a = [i for i in range(len(a.exact)) if i not in taken]
-    rest_b = [j for j in range(len(b.exact)) if j not in found]
-    found.update((j, i) for i, j in _in_order(rest_a, rest_b, a.operator, b.operator))
-    return found
-
-
-def _in_order(
-    here: Sequence[int], there: Sequence[int], old: Sequence[Any], new: Sequence[Any]
-) -> Iterator[tuple[int, int]]:
-    """Pairs of positions whose items are equal, in order, as ``difflib`` finds them."""
-    parts = [old[i] for i in here], [new[j] for j in there]
-    for block in difflib.SequenceMatcher(None, *parts, autojunk=False).get_matching_blocks():
-        for n in range(block.size):
-            yield here[block.a + n], there[block.b + n]
-
-
-def _follow_arguments(a: _Items, b: _Items, found: dict[int, int]) -> None:
-    taken = set(found.values())
-    waiting = list(found.items())
-    while waiting:
-        j, i = waiting.pop()
-        for k, m in zip(a.arguments[i], b.arguments[j], strict=False):
-            if k is None or m is None or k in taken or m in found:
-                continue
-            if a.operator[k] == b.operator[m]:
-                found[m] = k
-                taken.add(k)
-                waiting.append((m, k))
-
-
-def _nodes(graph: ir.Graph) -> _Items:
-    def loose(node: ir.Node) -> tuple[str, ...]:
-        attrs = sorted(node.attrs.items(), key=lambda item: item[0])
-        return node.kind, node.op, node.name if node.kind == "input" else "", repr(attrs)
-
-    return _Items(
-        [(*loose(node), node.type) for node in graph.nodes],
-        [loose(node) for node in graph.nodes],
-        [(node.kind, node.op) for node in graph.nodes],
-        [node.inputs for node in graph.nodes],
-    )
-
-
-@dataclass(frozen=True)
-class _Pictures:
-    """The graphs before and after a pass, and a word for each node that differs."""
-
-    before: ir.Picture
-    after: ir.Picture
-    marks_before: dict[int, str]
-    marks_after: dict[int, str]
-
-    @classmethod
-    def of(cls, before: Any, after: Any, max_boxes: int) -> _Pictures:
-        old = ir.picture(before, max_boxes=max_boxes)
-        new = ir.picture(after, max_boxes=max_boxes)
-        a, b = _nodes(old.graph), _nodes(new.graph)
-        partner = _matched(a, b)
-        kept = set(partner.values())
-        removed = {k: "removed" for k in range(len(a.exact)) if k not in kept}
-        added = {k: "new" for k in range(len(b.exact)) if k not in partner}
-        other = {j: i for j, i in partner.items() if a.exact[i] != b.exact[j]}
-        return cls(
-            old,
-            new,
-            removed | dict.fromkeys(other.values(), "changed"),
-            added | dict.fromkeys(other, "changed"),
-        )
-
-
-# --- the difference of two programs as text -------------------------------------------------------
-
-_NAME = re.compile(r"%[A-Za-z_0-9]+")
-_WIDTH = 96
-
-
-def _difference(before: Any, after: Any, context: int) -> Iterator[str]:
-    old, new = _texts(before), _texts(after)
-    for name in dict.fromkeys([*old, *new]):
-        a, b = old.get(name, ([], [])), new.get(name, ([], []))
-        renamed = _renamed(a[0], b[0], _matched(_lines(*a), _lines(*b)))
-        where = "" if len(old) == len(new) == 1 else f" {name}"
-        lines = difflib.unified_diff(a[0], renamed, n=context, lineterm="")
-        for k, line in enumerate(lines):
-            if k < 2:
-                yield f"{line.strip()} {('before', 'after')[k]}{where}"
-            elif line.startswith("@@"):
-                yield line
-            else:
-                yield from _broken(line)
-
-
-def _broken(line: str) -> list[str]:
-    sign, code = line[:1], line[1:]
-    indent = " " * (len(code) - len(code.lstrip()) + 4)
-    parts = textwrap.wrap(
-        code,
-        _WIDTH,
-        subsequent_indent=indent,
-        drop_whitespace=True,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [sign + part for part in parts] or [sign]
-
-
-def _texts(module: Any) -> dict[str, tuple[list[str], list[str]]]:
-    """(lines, the same lines with types) of each Relay function, by its name."""
-    plain, typed = ({}, {})  # type: dict[str, list[str]], dict[str, list[str]]
-    for types, found in ((False, plain), (True, typed)):
-        for part in ir.text(module, types=types, width=10**6).split("\n\ndef @"):
-            name = re.split(r"\W", part.removeprefix("def @"), maxsplit=1)[0]
-            found[f"@{name}"] = part.splitlines()
-    return {name: (plain[name], typed[name]) for name in plain}
-
-
-def _lines(plain: Sequence[str], typed: Sequence[str]) -> _Items:
-    if len(plain) != len(typed):
-        typed = plain
-    where = {name: k for k, line in enumerate(plain) for name in _binds(line)}
-    return _Items(
-        [_shape(line) for line in typed],
-        [_shape(line) for line in plain],
-        [_callee(line) for line in plain],
-        [[where.get(name) for name in _NAME.findall(_bare(line))] for line in plain],
-    )
-
-
-_BOUND = re.compile(r"^(?:let )?(%\w+)(?: {[^}]*})?(?:: .*?)? = ")
-_PARAMETER = re.compile(r"(%\w+)(?: {[^}]*})?: ")
-
-
-def _bare(line: str) -> str:
-    """A line without the name that it binds its value to."""
-    return _BOUND.sub("", line.strip()).rstrip(";")
-
-
-def _shape(line: str) -> str:
-    return _NAME.sub("%", _bare(line))
-
-
-def _callee(line: str) -> str:
-    return _shape(line).split("(")[0]
-
-
-def _binds(line: str) -> list[str]:
-    """The names that a line defines: the value's, and a function's parameters."""
-    bound = _BOUND.match(line.strip())
-    names = [bound.group(1)] if bound else []
-    return names + _PARAMETER.findall(_bare(line))
-
-
-def _renamed(a: Sequence[str], b: Sequence[str], matched: Mapping[int, int]) -> list[str]:
-    """The lines of ``b``, with the names that matched lines give to their values in ``a``."""
-    names: dict[str, str] = {}
-    for j, i in matched.items():
-        old, new = _binds(a[i]), _binds(b[j])
-        if len(old) == len(new):
-            names.update(zip(new, old, strict=True))
-    used = set(names.values()) | {name for line in a for name in _NAME.findall(line)}
-    numbers = (int(name[1:]) for name in used if name[1:].isdigit())
-    fresh = max(numbers, default=-1)
-    for name in dict.fromkeys(name for line in b for name in _NAME.findall(line)):
-        if name in names:
-            continue
-        own, number = name, 0
-        if _GENERATED.fullmatch(name):
-            fresh += 1
-            own = f"%{fresh}"
-        while own in used:
-            number += 1
-            own = f"{name}_{number}"
-        used.add(own)
-        names[name] = own
-    return [_NAME.sub(lambda found: names[found.group()], line) for line in b]
-
-
-# Numbers are the printer's; x_ and a number is what ToANormalForm calls a value, counting on from
-# whatever was compiled before.
-_GENERATED = re.compile(r"%(x_)?\d+")
