@@ -26,6 +26,12 @@ LINE_BYTES = 64
 MOST_CELLS = 256
 """The most elements of a tensor that :func:`memory` draws."""
 
+MOST_IN_LINE = 64
+"""The most elements of a cache line that :func:`memory` draws."""
+
+MOST_VISITED = 2**26
+"""The most elements that a loop of :func:`offsets` visits: 512 MiB of offsets."""
+
 
 @dataclass(frozen=True)
 class _Part:
@@ -118,7 +124,7 @@ def offset(index: Mapping[str, int], dims: Mapping[str, int], layout: str) -> in
     for an index that is missing or outside of the tensor.
     """
     places = _checked_index(index, dims, layout, "index")
-    return sum(int(_steps(axis, dims, layout)[place]) for axis, place in places.items())
+    return sum(_step(axis, place, dims, layout) for axis, place in places.items())
 
 
 def _checked_index(index: Any, dims: Mapping[str, int], layout: str, name: str) -> dict[str, int]:
@@ -137,15 +143,14 @@ def _checked_index(index: Any, dims: Mapping[str, int], layout: str, name: str) 
     return places
 
 
-def _steps(axis: str, dims: Mapping[str, int], layout: str) -> np.ndarray:
-    """What each place along ``axis`` adds to the offset. All axes add up, blocks or not."""
+def _step(axis: str, place: Any, dims: Mapping[str, int], layout: str) -> Any:
+    """What ``place`` along ``axis``, an ``int`` or an array of them, adds to the offset.
+
+    All axes add up, blocks or not.
+    """
     stride = strides(dims, layout)
-    places = np.arange(dims[axis], dtype=np.int64)
     parts = [(part, extent) for part, extent in _sized(dims, layout) if part.axis == axis]
-    return sum(
-        (places // part.below % extent * stride[part.label] for part, extent in parts),
-        np.zeros_like(places),
-    )
+    return sum(place // part.below % extent * stride[part.label] for part, extent in parts)
 
 
 def formula(layout: str) -> str:
@@ -181,19 +186,28 @@ def offsets(
     ``loop`` names the axes, the outermost first: ``"C"`` runs over all channels, ``"HW"`` over a
     plane, and ``{"H": 3, "W": 3}`` makes 3 steps along each. ``start`` is the index of the first
     element: 0 along each axis that it leaves out. Raises :class:`WorkbookError` as :func:`offset`
-    does, and for a loop that runs out of the tensor.
+    does, for a loop that runs out of the tensor, and for more than 2**26 elements.
     """
-    _sized(dims, layout)
-    if start is not None and not isinstance(start, Mapping):
-        raise WorkbookError(f'start is an index, such as {{"H": 1, "W": 2}}, not {start!r}.')
-    origin = _checked_index({**dict.fromkeys(dims, 0), **(start or {})}, dims, layout, "start")
+    origin = _origin(start, dims, layout)
     counts = _counts(loop, dims, origin)
+    if prod(counts.values()) > MOST_VISITED or prod(dims.values()) > np.iinfo(np.int64).max:
+        raise WorkbookError(
+            f"A loop over {prod(counts.values()):,} elements of a tensor of "
+            f"{prod(dims.values()):,} is too large to count: make it smaller."
+        )
     result = np.zeros(1, dtype=np.int64)
     for axis in [*(axis for axis in dims if axis not in counts), *counts]:
         first = origin[axis]
-        steps = _steps(axis, dims, layout)[first : first + counts.get(axis, 1)]
-        result = (result[:, None] + steps).ravel()
+        places = np.arange(first, first + counts.get(axis, 1), dtype=np.int64)
+        result = (result[:, None] + _step(axis, places, dims, layout)).ravel()
     return result
+
+
+def _origin(start: Any, dims: Mapping[str, int], layout: str) -> dict[str, int]:
+    _sized(dims, layout)
+    if start is not None and not isinstance(start, Mapping):
+        raise WorkbookError(f'start is an index, such as {{"H": 1, "W": 2}}, not {start!r}.')
+    return _checked_index({**dict.fromkeys(dims, 0), **(start or {})}, dims, layout, "start")
 
 
 def _counts(loop: Any, dims: Mapping[str, int], origin: Mapping[str, int]) -> dict[str, int]:
@@ -206,7 +220,9 @@ def _counts(loop: Any, dims: Mapping[str, int], origin: Mapping[str, int]) -> di
         if len(set(loop)) < len(loop):
             raise WorkbookError(f"The loop {loop!r} runs over an axis twice.")
         return {axis: dims[axis] - origin[axis] for axis in loop}
-    counts = {axis: whole_number(loop[axis], f"The steps along {axis}", 1) for axis in loop}
+    counts = {
+        axis: whole_number(loop[axis], f"The number of steps along {axis}", 1) for axis in loop
+    }
     for axis, count in counts.items():
         if origin[axis] + count > dims[axis]:
             raise WorkbookError(
@@ -264,14 +280,14 @@ def memory(
     """Memory as a matplotlib ``Figure``: one row a cache line, the elements of a loop filled.
 
     One panel for each layout. A cell shows the index of its element (axes of size 1 are left out).
-    Arguments as in :func:`lines_touched`. Raises :class:`WorkbookError` as that does, and for a
-    tensor of more than 256 elements.
+    Arguments as in :func:`lines_touched`. Raises :class:`WorkbookError` as that does, for a tensor
+    of more than 256 elements, and for a line of more than 64.
     """
     import matplotlib
     from matplotlib.figure import Figure
 
-    chosen = [layouts] if isinstance(layouts, str) else list(layouts)
-    if not chosen:
+    chosen = [layouts] if isinstance(layouts, str) else layouts
+    if not isinstance(chosen, Sequence) or not chosen:
         raise WorkbookError('layouts is one layout or several, such as ["NCHW", "NHWC"].')
     size = prod(shape(dims, chosen[0]))
     if size > MOST_CELLS:
@@ -279,9 +295,14 @@ def memory(
             f"This tensor has {size:,} elements, and {MOST_CELLS} can be drawn: make it smaller."
         )
     cells, first = _cells(element_bytes, line_bytes, base)
+    if cells > MOST_IN_LINE:
+        raise WorkbookError(
+            f"A line of {line_bytes} bytes holds {cells:,} elements of {element_bytes}, and "
+            f"{MOST_IN_LINE} can be drawn: make it shorter."
+        )
     rows = (first + size - 1) // cells + 1
     named = [axis for axis in dims if dims[axis] > 1] or list(dims)
-    origin = {**dict.fromkeys(dims, 0), **(start or {})}
+    origin = _origin(start, dims, chosen[0])
     with matplotlib.rc_context(plots.STYLE):
         height = len(chosen) * (0.3 * rows + 0.45) + 0.7
         figure = Figure(figsize=(0.9 + 0.5 * cells, height), layout="constrained")

@@ -66,6 +66,16 @@ def test_offsets_are_where_tvm_puts_the_elements(relay, target):
         assert eval(layout.formula(target), {}, {**sizes, **places}) == at
 
 
+def test_a_large_tensor_needs_no_memory():
+    dims = {"H": 10**12, "W": 10**12}
+    assert layout.offset({"H": 5, "W": 7}, dims, "HW") == 5 * 10**12 + 7
+    small = {"C": np.int32(8), "H": np.int64(10**12)}
+    assert layout.offsets({"H": 2}, small, "HC", start={"H": 10**11}).tolist() == [
+        8 * 10**11,
+        8 * 10**11 + 8,
+    ]
+
+
 @pytest.mark.parametrize("target", ["HWIO", "OIHW4i8o", "OIHW4i2o2i"])
 def test_kernel_layouts_agree_with_tvm(target):
     import tvm
@@ -182,6 +192,18 @@ def test_alignment_and_the_size_of_an_element_count():
         (lambda: layout.lines_touched("C", IMAGE, "NCHW", line_bytes=6), "multiples of"),
         (lambda: layout.memory("C", FEATURES, "NCHW"), "200,704 elements, and 256 can be drawn"),
         (lambda: layout.memory("C", IMAGE, []), "one layout or several"),
+        (lambda: layout.memory("C", IMAGE, None), "one layout or several"),
+        (lambda: layout.memory("C", IMAGE, "NCHW", start="H"), "start is an index"),
+        (lambda: layout.memory("C", IMAGE, "NCHW", line_bytes=4096), "1,024 elements of 4, and 64"),
+        (
+            lambda: layout.offsets({"C": -1}, IMAGE, "NCHW"),
+            "The number of steps along C is a whole",
+        ),
+        (lambda: layout.offsets("C", {"C": 10**12}, "C"), "over 1,000,000,000,000 elements"),
+        (
+            lambda: layout.offsets("W", {"H": 10**20, "W": 2}, "HW"),
+            "over 2 elements of a tensor of 2",
+        ),
         (lambda: layout.transforms("NCHW"), "A Relay function, an IRModule"),
     ],
 )
