@@ -144,9 +144,14 @@ def test_counts_by_hand():
     assert passes.counts(relay.Function([x], branches)) == passes.Counts(3, 3, 1, 0, 1, 24)
     helper = relay.GlobalVar("helper")
     a = relay.var("a", shape=(2, 3))
-    module = tvm.IRModule.from_expr(relay.Function([x], relay.exp(helper(relay.tanh(x)))))
     kind = relay.TensorType((2, 3))
-    module[helper] = relay.Function([a], relay.sqrt(relay.abs(a)), kind)
+    functions = {
+        relay.GlobalVar("main"): relay.Function(
+            [x], relay.exp(relay.Call(helper, [relay.tanh(x)]))
+        ),
+        helper: relay.Function([a], relay.sqrt(relay.abs(a)), kind),
+    }
+    module = tvm.IRModule(functions)
     # Between: tanh, the call's own result, abs.
     assert passes.counts(module) == passes.Counts(4, 5, 0, 0, 0, 72)
 
