@@ -704,6 +704,11 @@ def _llvm_parts(library: Any) -> list[Any] | None:
 def _known_limit(error: WorkbookError, module: Any, job: _Job) -> WorkbookError:
     """A better sentence for ``error`` where the cause is one of the executors' known limits."""
     name = EXECUTORS[job.executor]
+    if _has_references(module):
+        return WorkbookError(
+            "No executor that compiles takes references (ref, ref_read, ref_write): only TVM's "
+            'interpreter runs them, relay.create_executor("debug", mod=...).'
+        )
     if job.executor == "vm" and job.opt_level == 0:
         return WorkbookError(
             "The Relay VM cannot be compiled for at opt_level 0: a pass that it needs "
@@ -720,6 +725,18 @@ def _known_limit(error: WorkbookError, module: Any, job: _Job) -> WorkbookError:
             f"{str(error).rstrip('.')}; the reason may be disabled_pass={list(job.disabled)}."
         )
     return error
+
+
+def _has_references(module: Any) -> bool:
+    from tvm import relay
+
+    kinds = relay.RefCreate | relay.RefRead | relay.RefWrite
+    found: list[Any] = []
+    for function in module.functions.values():
+        relay.analysis.post_order_visit(
+            function, lambda node: found.append(node) if isinstance(node, kinds) else None
+        )
+    return bool(found)
 
 
 def _dynamic_reasons(module: Any) -> list[str]:

@@ -344,6 +344,14 @@ def test_an_onnx_file_is_a_model(relay, tmp_path):
         build.compile(tmp_path / "none.onnx")
 
 
+@pytest.mark.parametrize("executor", ["graph", "vm", "aot"])
+def test_references_are_for_the_interpreter_alone(relay, executor):
+    place = relay.Var("place")
+    read = relay.Let(place, relay.RefCreate(relay.const(1.0)), relay.RefRead(place))
+    with pytest.raises(WorkbookError, match=r"only TVM's interpreter runs them"):
+        build.compile(relay.Function([], read), executor=executor)
+
+
 def test_a_zoo_model_is_a_model(relay):
     zoo = pytest.importorskip("helpers.zoo")
     model = zoo.load("mlp")
