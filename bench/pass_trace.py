@@ -51,6 +51,7 @@ def main() -> None:
     print(f"{options.model}, {len(trace.steps)} runs of passes at level {options.level}")
     print(f"{'TVM alone':34}{statistics.median(without):8.2f} s")
     print(f"{'traced':34}{statistics.median(traced):8.2f} s")
+    print(f"{'  of that, in the instrument':34}{trace.overhead:8.2f} s")
     changed = [step for step in trace.steps if step.changed and step.name != "InferType"]
     asked: dict[str, Callable[[], Any]] = {
         "which passes changed it, counts": trace.table,

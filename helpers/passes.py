@@ -463,7 +463,7 @@ class _Recorder:
         self.records: list[_Record] = []
         self.last = ""  # the pass that ended last
         self._open: list[_Record] = []
-        self._spent = 0.0
+        self.spent = 0.0  # seconds in here
         recorder = self
 
         @tvm.ir.instrument.pass_instrument
@@ -494,8 +494,8 @@ class _Recorder:
         if keep:
             self.records.append(record)
         record.start = time.perf_counter()
-        self._spent += record.start - begin
-        record.spent = self._spent
+        self.spent += record.start - begin
+        record.spent = self.spent
 
     def _leave(self, module: Any, info: Any, keep: bool) -> None:
         end = time.perf_counter()
@@ -508,9 +508,9 @@ class _Recorder:
             return
         if record.name not in _NOT_THE_CALLERS:
             self.last = record.name
-        record.seconds = end - record.start - (self._spent - record.spent)
+        record.seconds = end - record.start - (self.spent - record.spent)
         record.after = modules.copy(module) if keep else None
-        self._spent += time.perf_counter() - end
+        self.spent += time.perf_counter() - end
 
 
 @dataclass
@@ -569,7 +569,7 @@ def trace(
         for record in records:
             record.depth -= 1
     start = records[0].before if records else module
-    return Trace(_steps(records), start, end, skipped)
+    return Trace(_steps(records), start, end, recorder.spent, skipped)
 
 
 def _pipeline(
@@ -762,6 +762,7 @@ class Trace:
     """What a pipeline did: ``steps`` in the order in which the passes began.
 
     ``start`` is the module before the first and ``end`` the typed module after the last pass.
+    ``overhead`` is the time in seconds that keeping all this took beside the passes.
     ``skipped`` are the passes of the caller's list that did not run, since ``opt_level`` is below
     their level or ``disabled_pass`` names them.
     """
@@ -769,6 +770,7 @@ class Trace:
     steps: list[Step]
     start: Any = field(repr=False)
     end: Any = field(repr=False)
+    overhead: float
     skipped: tuple[str, ...] = ()
 
     @property

@@ -568,6 +568,7 @@ def test_times_are_a_column_of_their_own():
     trace = passes.trace(conv_bn_relu(), "build")
     assert "ms" not in trace.table().splitlines()[0]
     assert trace.table(times=True).splitlines()[0].endswith("ms")
+    assert 0 < trace.overhead < sum(step.seconds for step in trace.steps if step.depth == 0)
     whole = trace.step("FoldScaleAxis")
     inside = [s for s in trace.steps[whole.index + 1 :] if s.depth == whole.depth + 1]
     parts = [s for s in inside if s.index < trace.step("SimplifyExpr").index]
