@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -104,31 +104,98 @@ class Pictures:
     """The graphs before and after a pass, and a word for each node that differs.
 
     "removed" and "new" nodes are in one of the graphs only; a "changed" node has other attributes
-    or another type in the other one.
+    or another type in the other one. ``is_part`` says that the pictures show a part of the graphs.
     """
 
     before: ir.Picture
     after: ir.Picture
     marks_before: dict[int, str]
     marks_after: dict[int, str]
+    is_part: bool
 
     @classmethod
-    def of(cls, before: Any, after: Any, max_boxes: int) -> Pictures:
-        """Of two modules; ``max_boxes`` as in :func:`helpers.ir.picture`."""
-        old = ir.picture(before, max_boxes=max_boxes)
-        new = ir.picture(after, max_boxes=max_boxes)
+    def of(cls, before: Any, after: Any, max_boxes: int, whole: bool) -> Pictures:
+        """Of two modules, in at most about ``max_boxes`` boxes each.
+
+        Where that is too few, the pictures show the part with the first change; or all of the
+        graphs if ``whole``, folded as in :func:`helpers.ir.picture`.
+        """
+        old, new = ir.picture(before, fold=False), ir.picture(after, fold=False)
         a, b = _nodes(old.graph), _nodes(new.graph)
         partner = _matched(a, b)
         kept = set(partner.values())
-        removed = {k: "removed" for k in range(len(a.exact)) if k not in kept}
-        added = {k: "new" for k in range(len(b.exact)) if k not in partner}
         other = {j: i for j, i in partner.items() if a.exact[i] != b.exact[j]}
-        return cls(
-            old,
-            new,
-            removed | dict.fromkeys(other.values(), "changed"),
-            added | dict.fromkeys(other, "changed"),
-        )
+        marks_before = {k: "removed" for k in range(len(a.exact)) if k not in kept}
+        marks_before |= dict.fromkeys(other.values(), "changed")
+        marks_after = {k: "new" for k in range(len(b.exact)) if k not in partner}
+        marks_after |= dict.fromkeys(other, "changed")
+        is_part = not whole and max(len(old.boxes), len(new.boxes)) > max_boxes
+        if is_part:
+            old, new = _first_change(old, new, partner, marks_before, marks_after, max_boxes)
+        elif whole:
+            old = ir.picture(before, max_boxes=max_boxes)
+            new = ir.picture(after, max_boxes=max_boxes)
+        return cls(old, new, marks_before, marks_after, is_part)
+
+
+def _first_change(
+    old: ir.Picture,
+    new: ir.Picture,
+    partner: Mapping[int, int],
+    marks_before: Collection[int],
+    marks_after: Collection[int],
+    max_boxes: int,
+) -> tuple[ir.Picture, ir.Picture]:
+    """As many boxes in a row, from the one before the first change on, as fit both pictures."""
+    here = [box.nodes[0] for box in old.boxes]
+    there = [box.nodes[0] for box in new.boxes]
+    place = {node: k for k, node in enumerate(here)}
+    start, last = len(here), 0
+    for node in there:
+        last = place.get(partner.get(node, -1), last)
+        if node in marks_after:
+            start = min(start, last)
+            break
+    start = min([start, *(k for k, node in enumerate(here) if node in marks_before)])
+    start = 0 if start == len(here) else max(0, start - 1)
+    best = _cut(old, range(start, start + 1)), _cut(new, ())
+    for stop in range(start + 1, min(start + max_boxes, len(here)) + 1):
+        window = set(here[start:stop])
+        found = [k for k, node in enumerate(there) if partner.get(node) in window]
+        found = _with_unmatched(new, found, {k for k, n in enumerate(there) if n not in partner})
+        if len(found) > max_boxes:
+            break
+        best = _cut(old, range(start, stop)), _cut(new, found)
+    return best
+
+
+def _with_unmatched(
+    picture: ir.Picture, positions: Sequence[int], unmatched: Collection[int]
+) -> list[int]:
+    """The positions, and the unmatched boxes that are joined to them by unmatched boxes."""
+    beside: dict[int, set[int]] = {}
+    for one, other in picture.arrows:
+        beside.setdefault(one, set()).add(other)
+        beside.setdefault(other, set()).add(one)
+    found, waiting = set(positions), list(positions)
+    while waiting:
+        for k in beside.get(waiting.pop(), ()):
+            if k in unmatched and k not in found:
+                found.add(k)
+                waiting.append(k)
+    return sorted(found)
+
+
+def _cut(picture: ir.Picture, positions: Sequence[int]) -> ir.Picture:
+    """The picture of some of the boxes."""
+    place = {old: new for new, old in enumerate(positions)}
+    return ir.Picture(
+        picture.graph,
+        [picture.boxes[k] for k in positions],
+        [(place[a], place[b]) for a, b in picture.arrows if a in place and b in place],
+        {place[k]: group for k, group in picture.groups.items() if k in place},
+        "part",
+    )
 
 
 # --- the difference of two programs as text -------------------------------------------------------

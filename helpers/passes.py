@@ -698,53 +698,71 @@ class Step:
             f"{self.name} changed the program, but not its text (types or attributes only)."
         )
 
-    def draw(self, max_boxes: int = 20) -> Any:
+    def draw(self, *, max_boxes: int = 20, whole: bool = False) -> Any:
         """The graphs before and after the pass side by side, as a matplotlib ``Figure``.
 
         An operator that the pass took away is marked "removed", one that it put in "new", and one
-        that it gave other attributes or another type "changed". A graph of more than ``max_boxes``
-        boxes is folded as in :func:`helpers.ir.picture`. Show it with
+        that it gave other attributes or another type "changed". Of graphs of more than
+        ``max_boxes`` boxes the part with the first change is drawn; with ``whole`` all of them, but
+        folded as in :func:`helpers.ir.picture`. Show it with
         ``plots.show(step.draw(), step.alt_text())``.
         """
-        found = self._pictures(max_boxes)
+        found = self._pictures(max_boxes, whole)
         return plots.side_by_side(
             [
-                ir.drawing(found.before, found.marks_before, f"before {self.name}"),
-                ir.drawing(found.after, found.marks_after, f"after {self.name}"),
+                ir.drawing(picture, marks, f"{when} {self.name}{_share(picture, found.is_part)}")
+                for when, picture, marks in (
+                    ("before", found.before, found.marks_before),
+                    ("after", found.after, found.marks_after),
+                )
             ]
         )
 
-    def alt_text(self, max_boxes: int = 20) -> str:
-        """What :meth:`draw` shows, in words made from the same data."""
-        found = self._pictures(max_boxes)
+    def alt_text(self, *, max_boxes: int = 20, whole: bool = False) -> str:
+        """What :meth:`draw` shows, in words made from the same data; takes the same options."""
+        found = self._pictures(max_boxes, whole)
         parts = [
             f"The graph before and after {self.name}",
-            f"Before: {_in_words(found.before)}",
-            f"After: {_in_words(found.after)}",
+            f"Before{_share(found.before, found.is_part)}: {_in_words(found.before)}",
+            f"After{_share(found.after, found.is_part)}: {_in_words(found.after)}",
         ]
-        for word, marks, graph in (
-            ("removed", found.marks_before, found.before.graph),
-            ("new", found.marks_after, found.after.graph),
-            ("changed", found.marks_after, found.after.graph),
+        for word, marks, picture in (
+            ("removed", found.marks_before, found.before),
+            ("new", found.marks_after, found.after),
+            ("changed", found.marks_after, found.after),
         ):
-            names = Counter(graph.nodes[k].op for k, mark in marks.items() if mark == word)
-            del names[""]
+            drawn = _drawn(picture)
+            names = Counter(node.op for node in drawn if node.op and marks.get(node.index) == word)
             if names:
-                listed = ", ".join(f"{times} {op}" for op, times in names.items())
-                parts.append(f"Marked as {word}: {listed}")
+                parts.append(f"Marked as {word}: {_listed_operators(names)}")
         return ". ".join(parts) + "."
 
-    def _pictures(self, max_boxes: int) -> differences.Pictures:
+    def _pictures(self, max_boxes: int, whole: bool) -> differences.Pictures:
         most = whole_number(max_boxes, "max_boxes", 1)
-        return differences.Pictures.of(self.module_before, self.module_after, most)
+        return differences.Pictures.of(self.module_before, self.module_after, most, whole)
 
 
-def _in_words(found: ir.Picture) -> str:
-    graph = found.graph
-    listed = ", ".join(f"{times} {op}" for op, times in graph.operators.items()) or "no operators"
-    fused = {node.group for node in graph.nodes if node.group}
-    groups = {1: ", in 1 fused group"}.get(len(fused), f", in {len(fused)} fused groups")
-    return listed + (groups if fused else "")
+def _drawn(picture: ir.Picture) -> list[ir.Node]:
+    indices = {index for box in picture.boxes for copy in box.copies for index in copy}
+    return [picture.graph.nodes[index] for index in sorted(indices)]
+
+
+def _share(picture: ir.Picture, is_part: bool) -> str:
+    """How much of a graph is drawn, if not all of it."""
+    shown = sum(bool(node.op) for node in _drawn(picture))
+    return f", {shown} of {len(picture.graph.calls)} operators" if is_part else ""
+
+
+def _in_words(picture: ir.Picture) -> str:
+    drawn = _drawn(picture)
+    groups = len({node.group for node in drawn if node.group})
+    noun = "group" if groups == 1 else "groups"
+    operators = _listed_operators(Counter(node.op for node in drawn if node.op))
+    return operators + (f", in {groups} fused {noun}" if groups else "")
+
+
+def _listed_operators(names: Mapping[str, int]) -> str:
+    return ", ".join(f"{times} {op}" for op, times in names.items()) or "no operators"
 
 
 def _key(module: Any) -> tuple[tuple[str, int], ...]:

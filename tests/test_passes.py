@@ -447,10 +447,31 @@ def test_the_drawing_marks_what_changed():
     assert plots.png(figure) == plots.png(step.draw())
 
 
-def test_the_drawing_of_a_large_model_is_folded():
-    step = passes.trace(zoo.load("resnet18", size=64), "SimplifyInference").step(1)
-    assert len(words(step.draw(max_boxes=12))) < len(words(step.draw(max_boxes=60)))
-    assert max(step.draw(max_boxes=12).get_size_inches()) < 16
+def test_the_drawing_of_a_large_model_shows_the_first_change():
+    program = conv_bn_relu(12)
+    step = passes.trace(program, "SimplifyInference").step("SimplifyInference")
+    texts = words(step.draw(max_boxes=14))
+    assert "before SimplifyInference, 3 of 36 operators" in texts
+    assert "after SimplifyInference, 13 of 156 operators" in texts
+    assert [texts.count(word) for word in ("REMOVED", "NEW", "CHANGED")] == [1, 11, 0]
+    assert "Before, 3 of 36 operators: 1 nn.conv2d, 1 nn.batch_norm" in step.alt_text(max_boxes=14)
+    figure = step.draw(max_boxes=14, whole=True)
+    assert len(words(figure)) < 60
+    assert "12 nn.batch_norm" in step.alt_text(max_boxes=14, whole=True)
+
+
+def test_the_first_change_may_lie_anywhere():
+    from tvm import relay
+
+    long = chain(["exp"] * 30)
+    late = relay.Function(long.params, relay.exp(long.body + (relay.const(1.0) * relay.const(2.0))))
+    step = passes.trace(late, "FoldConstant").step("FoldConstant")
+    texts = words(step.draw(max_boxes=5))
+    assert "before FoldConstant, 4 of 33 operators" in texts
+    assert texts.count("REMOVED") == 1
+    unmarked = passes.trace(long, "FuseOps").step("FuseOps")
+    texts = words(unmarked.draw(max_boxes=5))
+    assert {"before FuseOps, 4 of 30 operators", "k1"} <= {*texts}
 
 
 def test_the_figure_shows_the_counts():
