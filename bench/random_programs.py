@@ -21,8 +21,10 @@ from helpers.errors import WorkbookError, exit_with_sentence
 
 ALL = (*programs.OPERATORS, *programs.MORE_OPERATORS)
 GRAPH: dict[str, Any] = {"operators": ALL}
-NO_PRODUCTS: dict[str, Any] = {
-    "operators": tuple(name for name in ALL if name not in ("nn.dense", "nn.conv2d")),
+NO_WEIGHTS: dict[str, Any] = {
+    "operators": tuple(
+        name for name in ALL if name not in ("nn.dense", "nn.conv2d", "nn.bias_add")
+    ),
 }
 LETS: dict[str, Any] = {"operators": ALL, "lets": True, "branches": True}
 REFERENCES: dict[str, Any] = {**LETS, "references": True}
@@ -37,6 +39,7 @@ MATRICES: dict[str, Any] = {
     "shapes": [(2, 3), (1, 3)],
     "operators": ("nn.dense", "nn.bias_add", "add", "nn.relu", "multiply"),
 }
+# At level 1 no executor can be built for reshape of a scalar constant, nor for some tuples.
 BUILDS: dict[str, Any] = {
     "operators": tuple(name for name in ALL if name != "reshape"),
     "tuples": False,
@@ -62,7 +65,7 @@ def passes() -> dict[str, tuple[list[Any], dict[str, Any]]]:
         "FoldConstant (lets)": ([t.FoldConstant()], LETS),
         "SimplifyInference": ([t.SimplifyInference()], GRAPH),
         "SimplifyExpr": ([t.SimplifyExpr()], GRAPH),
-        "SimplifyExpr (no products)": ([t.SimplifyExpr()], NO_PRODUCTS),
+        "SimplifyExpr (no weights)": ([t.SimplifyExpr()], NO_WEIGHTS),
         "CanonicalizeOps": ([t.CanonicalizeOps()], GRAPH),
         "CanonicalizeCast": ([t.CanonicalizeCast()], GRAPH),
         "FastMath": ([t.FastMath()], GRAPH),

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from helpers import modules
 from helpers.errors import WorkbookError, whole_number
 from helpers.tvm_builds import native_log_quiet, need_relay
-from helpers.tvm_errors import reason, told
+from helpers.tvm_errors import diagnostics_kept, reason, told
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -543,9 +543,16 @@ class _Place:
 class _Maker:
     """Makes one program. ``pick(n)`` decides: a number below n, and 0 is the simplest choice."""
 
-    def __init__(self, pick: Callable[[int], int], options: Options) -> None:
+    def __init__(
+        self,
+        pick: Callable[[int], int],
+        options: Options,
+        position: Callable[[], int] = lambda: 0,
+    ) -> None:
         from tvm import relay
 
+        self.position = position  # how many choices have been made
+        self.spans: list[tuple[int, int]] = []  # of the choices that made a step
         self.relay, self.pick, self.options = relay, pick, options
         self.parameters: list[Any] = []
         self.inputs: dict[str, np.ndarray] = {}
@@ -569,9 +576,12 @@ class _Maker:
         """Some steps in a scope of their own: the expression, and its value when it is a tensor."""
         outer, self.bindings = self.bindings, []
         pool, places = len(self.pool), len(self.places)
+        begin = self.position()
         while self.left and self.pick(16):
             self.left -= 1
             self.step()
+            self.spans.append((begin, self.position()))
+            begin = self.position()
         chosen = [self.use(self.newest())]
         while len(chosen) < outputs and self.pick(2):
             chosen.append(self.use(self.newest()))
@@ -594,7 +604,7 @@ class _Maker:
             self.keep(body, value.shape, value.bound, always=True)
         elif kind == 13 and self.options.branches:
             self.branch()
-        elif kind in (10, 14, 15) and self.options.references:
+        elif self.options.references and kind in ((4, 5, 6, 7) if self.places else (10, 14, 15)):
             self.reference()
         else:
             self.operator()
@@ -639,21 +649,23 @@ class _Maker:
         self.keep(whole, a.shape, max(a.bound, b.bound), always=self.options.lets)
 
     def reference(self) -> None:
-        """Create a reference, write to one, or read one: always bound, since the order matters."""
-        if not self.places or not self.pick(4):
+        """Create a reference, or read one, perhaps after a write to it.
+
+        Each is bound, since their order matters.
+        """
+        if not self.places or not self.pick(5):
             value = self.operand()
             place = self.bound(self.relay.RefCreate(value.expr), always=True)
             self.places.append(_Place(place, value.shape, value.bound))
             return
         place = self.choose(self.places[::-1])
-        values = [value for value in self.pool[::-1] if value.shape == place.shape]
+        values = [value for value in self.newest() if value.shape == place.shape]
         if values and self.pick(2):
-            value = self.choose(values)
+            value = self.use(values)
             place.bound = max(place.bound, value.bound)
             self.bound(self.relay.RefWrite(place.expr, value.expr), always=True)
-        else:
-            read = self.bound(self.relay.RefRead(place.expr), always=True)
-            self.pool.append(_Value(read, place.shape, place.bound))
+        read = self.bound(self.relay.RefRead(place.expr), always=True)
+        self.pool.append(_Value(read, place.shape, place.bound))
 
     # ---- operands
 
@@ -1086,7 +1098,7 @@ def programs(**options: Any) -> SearchStrategy[Program]:
 
 # --- the smallest program that a pass breaks ------------------------------------------------------
 
-_MOST_TRIES = 400  # programs tried while a found one is made smaller
+_MOST_TRIES = 600  # programs tried while a found one is made smaller
 _TOLERANCE = 1e-3  # of the largest element: a pass may round otherwise
 
 
@@ -1151,14 +1163,17 @@ def counterexample(
     chosen = Options(**options)
 
     def broken(choices: _Choices) -> Counterexample | None:
-        return _verdict(_Maker(choices, chosen).program(), transform, wanted)
+        maker = _Maker(choices, chosen, lambda: len(choices.made))
+        program = maker.program()
+        choices.spans = maker.spans
+        return _verdict(program, transform, wanted)
 
     random = Random(0)
     with native_log_quiet():  # once, not at every pass: that takes longer than the pass
         for number in range(examples):
             choices = _Choices((), random if number else None)
             if found := broken(choices):
-                return _smaller(choices.made, found, broken)
+                return _smaller(choices, found, broken)
     return None
 
 
@@ -1168,6 +1183,7 @@ class _Choices:
     def __init__(self, given: Sequence[int], random: Random | None = None) -> None:
         self._given, self._random = given, random
         self.made: list[int] = []
+        self.spans: list[tuple[int, int]] = []
 
     def __call__(self, n: int) -> int:
         if n == 1:
@@ -1182,9 +1198,7 @@ class _Choices:
 
 
 def _smaller(
-    made: list[int],
-    found: Counterexample,
-    broken: Callable[[_Choices], Counterexample | None],
+    choices: _Choices, found: Counterexample, broken: Callable[[_Choices], Counterexample | None]
 ) -> Counterexample:
     """The smallest broken program that removing, lowering and exchanging choices leads to.
 
@@ -1194,36 +1208,58 @@ def _smaller(
     tried: set[tuple[int, ...]] = set()
 
     def attempt(candidate: list[int]) -> bool:
-        nonlocal made, found
+        nonlocal choices, found
         if tuple(candidate) in tried or len(tried) >= _MOST_TRIES:
             return False
         tried.add(tuple(candidate))
-        choices = _Choices(candidate)
-        result = broken(choices)
-        if result is None or (len(choices.made), choices.made) >= (len(made), made):
+        other = _Choices(candidate)
+        result, made = broken(other), choices.made
+        if result is None or (len(other.made), other.made) >= (len(made), made):
             return False
-        made, found = choices.made, result
+        choices, found = other, result
         return True
 
-    improved = True
-    while improved:
-        improved = False
-        for size in (16, 8, 6, 5, 4, 3, 2, 1):
-            place = len(made) - size
-            while place >= 0:
-                if attempt(made[:place] + made[place + size :]):
-                    improved, place = True, min(place, len(made) - size)
-                else:
-                    place -= 1
-        for place in range(len(made)):
-            for value in range(made[place] if place < len(made) else 0):
-                if attempt([*made[:place], value, *made[place + 1 :]]):
-                    improved = True
-                    break
-        for place in range(1, len(made)):
-            pair = made[place - 1 : place + 1]
-            if len(pair) == 2 and pair[0] > pair[1]:
-                improved |= attempt([*made[: place - 1], *reversed(pair), *made[place + 1 :]])
+    def first(candidates: Callable[[list[int]], Iterator[list[int]]]) -> bool:
+        """Whether one of the candidates was broken, too, and is now what has been found."""
+        return any(attempt(candidate) for candidate in candidates(choices.made))
+
+    def without_a_step(made: list[int]) -> Iterator[list[int]]:
+        for begin, end in reversed(choices.spans):
+            yield made[:begin] + made[end:]
+
+    def without_a_part(made: list[int]) -> Iterator[list[int]]:
+        for size in (4, 2, 1):
+            for place in range(len(made) - size, -1, -1):
+                yield made[:place] + made[place + size :]
+
+    def lowered(made: list[int]) -> Iterator[list[int]]:
+        for place, value in enumerate(made):
+            for lower in range(value):
+                yield [*made[:place], lower, *made[place + 1 :]]
+
+    def exchanged(made: list[int]) -> Iterator[list[int]]:
+        for place in range(len(made) - 1):
+            if made[place] > made[place + 1]:
+                yield [*made[:place], made[place + 1], made[place], *made[place + 2 :]]
+
+    def without_a_step_and_with_another_choice(made: list[int]) -> Iterator[list[int]]:
+        for begin, end in reversed(choices.spans):
+            shorter = made[:begin] + made[end:]
+            for place in range(begin, min(begin + 8, len(shorter))):  # in the step behind it
+                for value in range(4):
+                    yield [*shorter[:place], value, *shorter[place + 1 :]]
+
+    while any(
+        first(candidates)
+        for candidates in (
+            without_a_step,
+            without_a_part,
+            lowered,
+            exchanged,
+            without_a_step_and_with_another_choice,
+        )
+    ):
+        pass
     return found
 
 
@@ -1233,12 +1269,13 @@ def _verdict(
     from tvm import relay
 
     before = program.module
-    try:
-        returned = transform(modules.copy(before))
-    except (Exception, SystemExit) as error:
-        if type(error) is NotImplementedError and isinstance(program.function.body, relay.Var):
-            raise
-        return Counterexample(program, f"It raised {told(error)}")
+    with diagnostics_kept() as notes:
+        try:
+            returned = transform(modules.copy(before))
+        except (Exception, SystemExit) as error:
+            if type(error) is NotImplementedError and isinstance(program.function.body, relay.Var):
+                raise
+            return Counterexample(program, f"It raised {told(error, notes=notes)}")
     try:
         after = _checked(returned, before)
         problem = _difference(program, before, after)

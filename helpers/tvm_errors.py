@@ -15,8 +15,8 @@ from helpers.errors import WorkbookError
 
 
 @contextlib.contextmanager
-def explained(what: str) -> Iterator[None]:
-    """Turn an error of TVM inside the block into a WorkbookError that begins with ``what``."""
+def diagnostics_kept() -> Iterator[list[str]]:
+    """Collect what TVM's type checker says inside the block, instead of printing it."""
     from tvm.ir import diagnostics
 
     notes: list[str] = []
@@ -26,13 +26,21 @@ def explained(what: str) -> Iterator[None]:
 
     diagnostics.override_renderer(keep)
     try:
-        yield
-    except WorkbookError:
-        raise
-    except Exception as error:
-        raise WorkbookError(f"{what}: {reason(error, notes)}.") from error
+        yield notes
     finally:
         diagnostics.override_renderer(None)
+
+
+@contextlib.contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Turn an error of TVM inside the block into a WorkbookError that begins with ``what``."""
+    with diagnostics_kept() as notes:
+        try:
+            yield
+        except WorkbookError:
+            raise
+        except Exception as error:
+            raise WorkbookError(f"{what}: {reason(error, notes)}.") from error
 
 
 def reason(error: BaseException, notes: Sequence[str] = ()) -> str:
@@ -48,15 +56,21 @@ def reason(error: BaseException, notes: Sequence[str] = ()) -> str:
     return textwrap.shorten(line, 240, placeholder=" ...").rstrip(". :")
 
 
-def told(error: BaseException, code: CodeType | None = None, but: CodeType | None = None) -> str:
+def told(
+    error: BaseException,
+    code: CodeType | None = None,
+    but: CodeType | None = None,
+    notes: Sequence[str] = (),
+) -> str:
     """One line on an exception: its type, its message, and the learner's line it came from.
 
     A line is the learner's when its file is that of ``code``, or a cell of a notebook; the frame
-    of ``but`` does not count.
+    of ``but`` does not count. ``notes`` are what :func:`diagnostics_kept` has kept.
     """
     message = str(error).strip().splitlines()
-    if message and message[0].startswith("Traceback"):  # TVM's errors begin with C++ frames
-        message = [reason(error)]
+    typing = type(error).__name__ == "DiagnosticError"  # its message only refers to the notes
+    if message and (message[0].startswith("Traceback") or (notes and typing)):
+        message = [reason(error, notes if typing else ())]  # TVM's errors begin with C++ frames
     text = f"{type(error).__name__}: {message[0][:200]}" if message else type(error).__name__
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, find, given, settings
 
+from bench import random_programs
 from helpers import WorkbookError, build, fusion, ir, programs
 
 QUIET = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=60)
@@ -473,6 +474,14 @@ def endless(module):
             lambda relay: lambda module: tvm_module(relay.Function([], module["main"].body)),
             "It raised InternalError: a function contains free variables: [Var(x, ",
         ),
+        (
+            lambda relay: (
+                lambda module: relay.transform.InferType()(
+                    tvm_module(relay.negative(module["main"].body) + relay.const([1.0] * 5))
+                )
+            ),
+            "It raised DiagnosticError: Incompatible broadcast type TensorType([2], float32) and ",
+        ),
         (without_main, "The module that it returned has no function main."),
         (with_another_parameter, "Its inputs are Tensor[(2), float32], Tensor[(1), float32], and"),
         (
@@ -545,4 +554,45 @@ def test_the_search_is_bounded(relay):
         return module
 
     assert programs.counterexample(moody, examples=50, lets=True) is not None
-    assert len(calls) <= 50 + 401
+    assert len(calls) <= 50 + 601
+
+
+# --- TVM's own passes -----------------------------------------------------------------------------
+
+RIGHT = (
+    *("SimplifyInference", "CanonicalizeOps", "FastMath", "EliminateCommonSubexpr", "FuseOps"),
+    *("DefuseOps", "DeadCodeElimination", "DeadCodeElimination (inline_once)", "ToANormalForm"),
+    *("ToGraphNormalForm", "ToBasicBlockNormalForm", "CombineParallelConv2D", "AlterOpLayout"),
+    *("CombineParallelDense", "BackwardFoldScaleAxis", "ForwardFoldScaleAxis", "ConvertLayout"),
+)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_tvms_pass_is_right(relay, name):
+    steps, options = random_programs.passes()[name]
+    found = programs.counterexample(random_programs.transform(steps), examples=25, **options)
+    assert found is None, str(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (
+            "DeadCodeElimination (ignore_impurity, references)",
+            [
+                "  let %v0: ref(Tensor[(2), float32]) = ref(%y);",
+                "  let %v1: () = ref_write(%v0, %x);",
+                "  let %v2: Tensor[(2), float32] = ref_read(%v0);",
+                "  %v2",
+            ],
+        ),
+        ("SimplifyExpr", ["  %0 = nn.dense(%x, %y, units=None);", "  add(%0, %0)"]),
+    ],
+)
+def test_what_breaks_tvms_pass(relay, name, shown):
+    """Two known mistakes, found by themselves."""
+    steps, options = random_programs.passes()[name]
+    options = {**options, "operators": ["negative", "add", "nn.dense"]}
+    options["shapes"] = [(2, 3)] if name == "SimplifyExpr" else [(2,)]
+    found = programs.counterexample(random_programs.transform(steps), **options)
+    assert ir.text(found.program.function).splitlines()[1:-1] == shown
