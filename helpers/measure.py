@@ -171,10 +171,13 @@ def _time(call: Callable[[], object], number: int, clock: Callable[[], float]) -
 
 
 def _repetitions(call: Callable[[], object], min_time: float, clock: Callable[[], float]) -> int:
-    """How often to call for one timing of at least ``min_time``, as ``timeit`` finds it."""
+    """How often to call for one timing of at least ``min_time``, as ``timeit`` finds it.
+
+    A timing that is long enough is tried once more: an interruption can make one call look long.
+    """
     call()
     number = 1
-    while (elapsed := _time(call, number, clock)) < min_time:
+    while any((elapsed := _time(call, number, clock)) < min_time for _ in range(2)):
         # At most tenfold, since the first timings are short and their rate is uncertain.
         number *= min(10, max(2, round(1.2 * min_time / elapsed) if elapsed > 0 else 10))
     return number

@@ -138,9 +138,25 @@ def test_times_that_give_no_ratio_are_refused(times, sentence):
 
 
 def test_a_clock_that_stands_still_in_one_timing_gets_one_sentence():
-    ticks = iter([0.0, 1.0] * 3)  # two for the number of calls, one round of two, the last at once
+    ticks = iter(
+        [0.0, 1.0] * 5
+    )  # four for the numbers of calls, one round of two, the last at once
     with pytest.raises(WorkbookError, match="raise min_time"):
         compare({"a": int, "b": int}, rounds=1, clock=lambda: next(ticks, 9.0))
+
+
+def test_one_interrupted_call_does_not_set_the_number_of_calls():
+    now, calls = 0.0, {"a": 0, "b": 0}
+
+    def call(label):
+        nonlocal now
+        calls[label] += 1
+        now += 1.0 if label == "a" and calls["a"] == 2 else 1e-4  # interrupted when first timed
+
+    labels = ("a", "b")
+    seen = compare({x: lambda x=x: call(x) for x in labels}, rounds=3, clock=lambda: now)
+    assert calls["a"] > 3 * 0.02 / 1e-4
+    assert seen.ratio("b") == pytest.approx(1)
 
 
 def test_an_unknown_label_names_the_known_ones():
