@@ -1119,7 +1119,7 @@ class Counterexample:
 
         from helpers import ir
 
-        parts = ["It breaks this program:", _indented(str(self.program), 14)]
+        parts = ["It breaks this program:", _indented(str(self.program), 13)]
         if self.after is not None:
             whole = isinstance(self.after, relay.Expr) or len(self.after.functions) > 1
             shown = self.after if whole else self.after["main"]
