@@ -35,9 +35,8 @@ def as_module(x: Any) -> Any:
                 "name it in relay.Function([...], ...), or bind it to a constant."
             )
         return tvm.IRModule.from_expr(x)
-    raise WorkbookError(
-        f"A Relay function, an IRModule or a zoo model is needed here, not {type(x).__name__}."
-    )
+    kind = type(x).__name__ if x is not None else "NoneType (is a `return` missing?)"
+    raise WorkbookError(f"A Relay function, an IRModule or a zoo model is needed here, not {kind}.")
 
 
 def copy(module: Any) -> Any:

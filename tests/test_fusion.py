@@ -237,7 +237,7 @@ def test_fuse_makes_the_groups_that_a_build_makes():
     ("argument", "sentence"),
     [
         (lambda: fusion.fuse("resnet"), "zoo model is needed here, not str"),
-        (lambda: fusion.groups(None), "zoo model is needed here, not NoneType"),
+        (lambda: fusion.groups(None), "not NoneType \\(is a `return` missing"),
         (lambda: fusion.ledger(3), "zoo model is needed here, not int"),
         (lambda: fusion.fuse(chain(2), max_depth=0), "max_depth.* 1 or more, not 0"),
         (lambda: fusion.fuse(chain(2), max_depth=2.5), "max_depth.* not 2.5"),
