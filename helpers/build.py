@@ -314,13 +314,13 @@ def _prepared(module: Any, passes: Any, config: Mapping[str, Any] | None) -> Any
     for item in asked:
         if not isinstance(item, tvm.transform.Pass):
             raise WorkbookError(f"passes holds {item!r}, which is no pass: call its constructor.")
-    # At the highest level a Sequential among the passes leaves none of them out.
+    # A Sequential runs what a pass requires, too, and at the highest level it leaves nothing out.
     context = tvm.transform.PassContext(opt_level=4, config=dict(config or {}))
     with explained("TVM cannot type this program"):
         module = infer(module)
     with explained("A pass of yours fails on this program"), context:
         for item in asked:
-            module = infer(item(module))
+            module = infer(tvm.transform.Sequential([item])(module))
     with explained("TVM cannot type this program"):
         if _bare_convolutions(module):
             module = infer(_with_convolution_sizes(module))

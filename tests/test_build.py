@@ -344,6 +344,19 @@ def test_an_onnx_file_is_a_model(relay, tmp_path):
         build.compile(tmp_path / "none.onnx")
 
 
+def test_a_pass_of_the_caller_brings_the_passes_that_it_requires(relay):
+    """ConvertLayout requires CanonicalizeOps: without it bias_add keeps its layout, and blocks."""
+    x = relay.var("x", shape=(1, 8, 8, 8))
+    weight = relay.const(np.ones((8, 8, 3, 3), "float32"))
+    y = relay.nn.conv2d(x, weight, padding=(1, 1), channels=8, kernel_size=(3, 3))
+    y = relay.nn.relu(relay.nn.bias_add(y, relay.const(np.ones(8, "float32"))))
+    convert = relay.transform.ConvertLayout({"nn.conv2d": ["NHWC", "default"]})
+    kernels = build.compile(y, opt_level=2, passes=convert).kernels
+    assert (
+        len(kernels) == 3
+    )  # one transform, the convolution with bias and relu, one transform back
+
+
 @pytest.mark.parametrize("executor", ["graph", "vm", "aot"])
 def test_references_are_for_the_interpreter_alone(relay, executor):
     place = relay.Var("place")
