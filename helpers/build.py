@@ -18,7 +18,7 @@ import re
 import tempfile
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,17 @@ from helpers.errors import WorkbookError
 from helpers.tvm_builds import ROOT, need_relay
 from helpers.tvm_errors import explained, reason
 
-__all__ = ["Compiled", "TensorType", "Timing", "clear_cache", "compile", "load", "pass_names"]
+__all__ = [
+    "Compiled",
+    "TensorType",
+    "Timing",
+    "checked_config",
+    "checked_names",
+    "clear_cache",
+    "compile",
+    "load",
+    "pass_names",
+]
 
 _PREFIXES = ("tvmgen_default_", "vm_mod_")
 
@@ -205,28 +215,43 @@ def _check_settings(
     required: Sequence[str],
     config: Mapping[str, Any] | None,
 ) -> None:
-    import tvm
-
     if not isinstance(executor, str) or executor not in EXECUTORS:
         hint = nearest(str(executor), EXECUTORS)
         raise WorkbookError(f'executor is "graph", "vm" or "aot", not {executor!r}{hint}.')
     if isinstance(opt_level, bool) or opt_level not in range(5):
         raise WorkbookError(f"opt_level is 0, 1, 2, 3 or 4, not {opt_level!r}.")
-    for setting, names in (("disabled_pass", disabled), ("required_pass", required)):
-        if isinstance(names, str):
-            raise WorkbookError(f'{setting} is a list of names: write {setting}=["{names}"].')
-        if not isinstance(names, (list, tuple, set, frozenset)):
-            raise WorkbookError(f"{setting} is a list of names of passes, not {names!r}.")
-        for name in names:
-            if not isinstance(name, str) or name not in pass_names():
-                hint = nearest(str(name), pass_names())
-                raise WorkbookError(f"{setting}: TVM has no pass called {name!r}{hint}.")
+    checked_names("disabled_pass", disabled)
+    checked_names("required_pass", required)
     if "FuseOps" in disabled:
         raise WorkbookError(
             "Without FuseOps TVM cannot build anything, since the pass also makes a kernel of each "
             "single operator: to build without fusion use "
             'config={"relay.FuseOps.max_depth": 1}.'
         )
+    checked_config(config)
+
+
+def checked_names(setting: str, names: Any, own: Collection[str] = ()) -> tuple[str, ...]:
+    """The names of passes that ``setting`` holds; ``own`` are known beside TVM's.
+
+    Raises :class:`WorkbookError` when it is no list, or holds a name that no pass has.
+    """
+    if isinstance(names, str):
+        raise WorkbookError(f'{setting} is a list of names: write {setting}=["{names}"].')
+    if not isinstance(names, (list, tuple, set, frozenset)):
+        raise WorkbookError(f"{setting} is a list of names of passes, not {names!r}.")
+    known = pass_names() | set(own)
+    for name in names:
+        if not isinstance(name, str) or name not in known:
+            hint = nearest(str(name), known)
+            raise WorkbookError(f"{setting}: TVM has no pass called {name!r}{hint}.")
+    return tuple(names)
+
+
+def checked_config(config: Any) -> dict[str, Any]:
+    """The settings of passes by name. Raises :class:`WorkbookError` for a wrong name or value."""
+    import tvm
+
     if config is not None and not isinstance(config, Mapping):
         raise WorkbookError(f"config is a dictionary of settings by name, not {config!r}.")
     known = {str(name) for name in tvm.transform.PassContext.list_configs()}
@@ -238,6 +263,7 @@ def _check_settings(
         tvm.transform.PassContext(config=dict(config or {}))
     except Exception as error:
         raise WorkbookError(f"config: {reason(error)}.") from error
+    return dict(config or {})
 
 
 # --- from what the caller has to a typed module and parameters -----------------------------------

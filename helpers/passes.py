@@ -23,11 +23,11 @@ from functools import cached_property
 from typing import Any
 
 from helpers import differences, ir, modules, plots, targets
-from helpers.build import pass_names
+from helpers.build import checked_config, checked_names, pass_names
 from helpers.compiled import nearest
 from helpers.errors import WorkbookError, whole_number
 from helpers.tvm_builds import need_relay
-from helpers.tvm_errors import explained, reason
+from helpers.tvm_errors import explained
 
 PIPELINES = ("build", "vm")
 
@@ -364,11 +364,12 @@ class _Job:
         level = whole_number(opt_level, "opt_level", 0)
         if level > 4:
             raise WorkbookError(f"opt_level is 0, 1, 2, 3 or 4, not {opt_level!r}.")
+        own = {str(item.info.name) for item in listed}
         return cls(
             level,
-            _names("disabled_pass", disabled, listed),
-            _names("required_pass", required, listed),
-            _settings(config),
+            checked_names("disabled_pass", disabled, own),
+            checked_names("required_pass", required, own),
+            checked_config(config),
             targets.resolve(target),
         )
 
@@ -419,35 +420,6 @@ class _Job:
 
 _OWN = "what the caller listed"  # the name of our Sequential
 _NOT_THE_CALLERS = (_OWN, "InferType", "sequential")
-
-
-def _names(setting: str, names: Any, listed: Sequence[Any]) -> tuple[str, ...]:
-    if isinstance(names, str) or not isinstance(names, (list, tuple, set, frozenset)):
-        example = f'["{names}"]' if isinstance(names, str) else '["FoldConstant"]'
-        raise WorkbookError(f"{setting} is a list of names of passes, such as {example}.")
-    known = pass_names() | {str(item.info.name) for item in listed}
-    for name in names:
-        if not isinstance(name, str) or name not in known:
-            hint = nearest(str(name), known)
-            raise WorkbookError(f"{setting}: TVM has no pass called {name!r}{hint}.")
-    return tuple(names)
-
-
-def _settings(config: Any) -> dict[str, Any]:
-    import tvm
-
-    if config is not None and not isinstance(config, Mapping):
-        raise WorkbookError(f"config is a dictionary of settings by name, not {config!r}.")
-    known = {str(name) for name in tvm.transform.PassContext.list_configs()}
-    for name in config or {}:
-        if name not in known:
-            hint = nearest(str(name), known)
-            raise WorkbookError(f"config: TVM has no setting called {name!r}{hint}.")
-    try:
-        tvm.transform.PassContext(config=dict(config or {}))
-    except Exception as error:
-        raise WorkbookError(f"config: {reason(error)}.") from error
-    return dict(config or {})
 
 
 class _Recorder:

@@ -510,7 +510,10 @@ def test_small_multiples_check_their_sizes():
             lambda: passes.run(chain(["exp"]), "FuseOps", opt_level=5),
             "opt_level is 0, 1, 2, 3 or 4",
         ),
-        (lambda: passes.run(chain(["exp"]), "FuseOps", disabled_pass="X"), r'such as \["X"\]'),
+        (
+            lambda: passes.run(chain(["exp"]), "FuseOps", disabled_pass="X"),
+            r'write disabled_pass=\["X"\]',
+        ),
         (
             lambda: passes.run(chain(["exp"]), "FuseOps", required_pass=["Fuse"]),
             "required_pass: TVM has no pass called 'Fuse'",
