@@ -7,8 +7,8 @@ the proof by nbval as a whole: a cell fails if and only if its stored output was
 
 import nbformat
 
+from helpers.kernels import ROOT
 from tools.check_notebooks import changed_copy, run_nbval
-from tools.kernels import ROOT
 from tools.pages import as_text, find_pages
 
 

@@ -14,7 +14,7 @@ import runpy
 import pytest
 
 from helpers.grading import checks
-from tools.kernels import ROOT
+from helpers.kernels import ROOT
 from tools.pages import find_pages, read_page
 
 LABS = {path.parent.name[:2]: path.parent for path in sorted(ROOT.glob("solutions/*/lab.md"))}

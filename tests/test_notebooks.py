@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.errors import WorkbookError
+from helpers.kernels import ROOT
 from tools import build_notebooks, page_checks
 from tools.build_notebooks import build, differences, main
 from tools.check_notebooks import changed_copy, run_nbval
 from tools.check_notebooks import main as check_notebooks
-from tools.kernels import ROOT
 from tools.pages import Page, as_text, blank_answers, find_pages, read_page
 
 LESSON = """\

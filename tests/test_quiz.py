@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from helpers import quiz
 from helpers.errors import WorkbookError
-from tools.kernels import ROOT
+from helpers.kernels import ROOT
 from tools.pages import find_pages, read_page
 
 BANK = """\

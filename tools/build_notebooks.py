@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import subprocess
 import sys
@@ -18,8 +17,8 @@ import nbformat
 from nbformat import NotebookNode
 
 from helpers.errors import WorkbookError, exit_with_sentence
+from helpers.kernels import ROOT, cause_of_death, kernel_client
 from tools import page_checks
-from tools.kernels import ROOT, cause_of_death, prepare_environment
 from tools.pages import Page, as_text, find_notebooks, find_pages, read_page, without_outputs
 
 CELL_TIMEOUT = 300  # seconds
@@ -31,26 +30,9 @@ def execute(notebook: NotebookNode, page: str, folder: Path) -> None:
 
     Raises :class:`WorkbookError` naming page, cell and line when a cell fails.
     """
-    from jupyter_client.manager import AsyncKernelManager
-    from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
-    from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 
-    prepare_environment()
-    # ipykernel captures what native code writes unless this variable is set, as it is under nbval.
-    environment = {**os.environ, "PYTEST_CURRENT_TEST": "build"}
-    manager = AsyncKernelManager(
-        kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager()
-    )
-    client = NotebookClient(
-        notebook,
-        km=manager,
-        timeout=CELL_TIMEOUT,
-        record_timing=False,
-        store_widget_state=False,
-        resources={"metadata": {"path": str(folder)}},
-    )
-    client.owns_km = True  # so that it ends the kernel
+    client, environment = kernel_client(notebook, folder, timeout=CELL_TIMEOUT)
     count = 0
     with client.setup_kernel(env=environment, stderr=subprocess.DEVNULL):
         for index, cell in enumerate(notebook.cells):
@@ -64,7 +46,7 @@ def execute(notebook: NotebookNode, page: str, folder: Path) -> None:
             except CellTimeoutError as error:
                 raise WorkbookError(f"{where} ran longer than {CELL_TIMEOUT} s.") from error
             except DeadKernelError as error:
-                raise WorkbookError(f"{where}: {cause_of_death(manager)}.") from error
+                raise WorkbookError(f"{where}: {cause_of_death(client.km)}.") from error
             except CellExecutionError as error:
                 said = f"{error.ename}: {error.evalue}".strip()
                 raise WorkbookError(f"{where}: {_failing_line(error.traceback)}{said}") from error

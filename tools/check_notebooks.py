@@ -19,9 +19,9 @@ import nbformat
 from nbformat import NotebookNode
 
 from helpers.errors import WorkbookError, exit_with_sentence
+from helpers.kernels import ROOT
 from tools import page_checks
 from tools.build_notebooks import CELL_TIMEOUT, differences
-from tools.kernels import ROOT
 from tools.pages import find_pages
 
 PROCESSES = 2

@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     from nbval.kernel import RunningKernel
 
-    from tools.kernels import prepare_environment
+    from helpers.kernels import prepare_environment
 
     prepare_environment()
     config.option.nbval_current_env = not config.option.nbval_kernel_name
@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _await_reply(self: Any, msg_id: str, timeout: float | None = None) -> None:
     """Replace nbval's method, which waits out the whole cell timeout for a kernel that is gone."""
-    from tools.kernels import cause_of_death
+    from helpers.kernels import cause_of_death
 
     end = time.monotonic() + (timeout or 600)
     while True:

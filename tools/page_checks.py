@@ -20,7 +20,7 @@ from typing import Any
 from nbformat import NotebookNode
 from nbval.plugin import find_comment_markers, find_metadata_tags
 
-from tools.kernels import ROOT
+from helpers.kernels import ROOT
 from tools.pages import MARKDOWN, headings
 
 # nbval compares neither of these (IPyNbFile.skip_compare in nbval 0.11).

@@ -11,7 +11,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nbclient import NotebookClient
+    from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -39,6 +43,35 @@ def prepare_environment() -> None:
         # Matplotlib says on standard error, once per machine, that it builds its font cache.
         command = [sys.executable, "-c", "import matplotlib.font_manager"]
         subprocess.run(command, check=False, capture_output=True)
+
+
+def kernel_client(
+    notebook: NotebookNode, folder: Path, *, timeout: int, **options: Any
+) -> tuple[NotebookClient, dict[str, str]]:
+    """What runs ``notebook`` in ``folder`` with this interpreter, and the environment to do so in.
+
+    ``timeout``: seconds for one cell. Use it as ``with client.setup_kernel(env=environment, ...)``.
+    """
+    from jupyter_client.manager import AsyncKernelManager
+    from nbclient import NotebookClient
+    from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
+
+    prepare_environment()
+    # ipykernel captures what native code writes unless this variable is set, as it is under nbval.
+    environment = {**os.environ, "PYTEST_CURRENT_TEST": "build"}
+    client = NotebookClient(
+        notebook,
+        km=AsyncKernelManager(
+            kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager()
+        ),
+        timeout=timeout,
+        record_timing=False,
+        store_widget_state=False,
+        resources={"metadata": {"path": str(folder)}},
+        **options,
+    )
+    client.owns_km = True  # so that it ends the kernel
+    return client, environment
 
 
 def cause_of_death(manager: Any) -> str:
