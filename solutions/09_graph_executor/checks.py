@@ -53,6 +53,11 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         "all are legal": {"return False": "return True"},
         "none is legal": {"return True": "return False"},
         "the pools do not matter": {" and pools[a] == pools[b]": ""},
+        "the first in the dictionary runs first": {
+            "life[a][1] < life[b][0] or life[b][1] < life[a][0]": (
+                "(life[a][1] < life[b][0]) if list(life).index(a) < list(life).index(b) else True"
+            )
+        },
         "only the same beginning collides": {
             "life[a][1] < life[b][0] or life[b][1] < life[a][0]": "life[a][0] != life[b][0]"
         },
