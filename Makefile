@@ -1,6 +1,6 @@
 # The Relay workbook. `make` alone lists what there is to do.
 .DEFAULT_GOAL := help
-.PHONY: help lab test notebooks check-env clean-cache clean setup builds lock format bench
+.PHONY: help lab test verify progress update notebooks check-env clean-cache clean setup builds lock format bench
 .ONESHELL:
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
@@ -38,6 +38,15 @@ lab: setup ## set up on first use, then open JupyterLab on the first lesson
 
 test: setup ## set up, then run every check
 	@./tests/run_all "$(CURDIR)/.venv/bin/python"
+
+verify: setup ## run a lab from a fresh kernel and print its public checks: make verify LAB=03
+	@$(PY) -m helpers.verify $(LAB)
+
+progress: setup ## which lessons and labs you have done
+	@$(PY) -m helpers.progress
+
+update: setup ## the newest workbook; what you wrote stays
+	@$(PY) -m helpers.update
 
 notebooks: setup ## build notebooks/ and labs/ from their sources
 	@$(PY) -m tools.build_notebooks $(PAGES)

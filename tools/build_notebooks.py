@@ -16,6 +16,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from helpers import attempts, update
 from helpers.errors import WorkbookError, exit_with_sentence
 from helpers.kernels import ROOT, cause_of_death, kernel_client
 from tools import page_checks
@@ -106,8 +107,26 @@ def build(page: Page, *, run: bool = True) -> NotebookNode:
         execute(notebook, str(page), page.target.parent)
     else:
         keep_outputs(notebook, page.target)
-    page.target.write_text(as_text(notebook), encoding="utf-8")
+    target = update.fresh_copy(page.target) if is_learners(page) else page.target
+    target.write_text(as_text(notebook), encoding="utf-8")
+    if target != page.target:
+        print(f"{page} has answers in it and stays as it is; the new one is {target.name}.")
     return notebook
+
+
+def is_learners(page: Page) -> bool:
+    """Whether a learner has worked in the page's notebook: then it is theirs, not the build's.
+
+    One that was committed with answers in it is a mistake, and nobody's work.
+    """
+    if page.kind == "solution" or not page.target.exists():
+        return False
+    try:
+        edited = attempts.examine(attempts.read(page.target)).edited
+    except WorkbookError:
+        return False
+    command = ["git", "diff", "--quiet", "HEAD", "--", page.target.name]
+    return edited and subprocess.run(command, cwd=page.target.parent, check=False).returncode == 1
 
 
 def differences(root: Path) -> list[str]:
@@ -117,6 +136,8 @@ def differences(root: Path) -> list[str]:
     for page in pages:
         if not page.target.exists():
             problems.append(f"{page}: {page.target.relative_to(root)} is not built.")
+            continue
+        if is_learners(page):
             continue
         text = page.target.read_text(encoding="utf-8")
         try:

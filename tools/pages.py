@@ -77,12 +77,15 @@ def find_pages(root: Path, names: list[str] | None = None) -> list[Page]:
 
 
 def find_notebooks(root: Path) -> list[Path]:
-    """Every ``.ipynb`` among the built ones, whoever made it, but for JupyterLab's checkpoints."""
+    """Every ``.ipynb`` among the built ones, whoever made it.
+
+    Not among them: JupyterLab's checkpoints, and ``*.fresh.ipynb`` beside a learner's notebook.
+    """
     return sorted(
         path
         for folder in ("notebooks", "labs", "solutions")
         for path in (root / folder).rglob("*.ipynb")
-        if ".ipynb_checkpoints" not in path.parts
+        if ".ipynb_checkpoints" not in path.parts and "." not in path.stem
     )
 
 
