@@ -17,6 +17,13 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
             "len(otherwise) + 1": "len(then) + 1",
         },
         "the goto skips one block of one line": {"len(otherwise) + 1": "2"},
+        "the goto of an empty block stays where it is": {
+            "len(otherwise) + 1": "len(otherwise) + bool(otherwise)"
+        },
+        "the test is made a second time": {
+            "len(then) + 2": "len(then) + 1",
+            '("goto", len(otherwise) + 1)': '("if", test, len(otherwise) + 1, 1)',
+        },
     },
     "q2": {
         "move copies": {
@@ -67,6 +74,12 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         "no storage": {", registers[i.storage])": ")"},
         "everything is float32": {"empty(shape, i.dtype)": 'empty(shape, "float32")'},
         "a reshaped tensor has no storage": {", old.storage)": ")"},
+        "a tensor has memory of its own": {
+            ", registers[i.storage])": ", Storage(registers[i.storage].bytes))"
+        },
+        "a reshaped tensor has no numbers": {
+            "view(old.array, shape)": "empty(shape, old.array.dtype)"
+        },
     },
     "q4": {
         "the outputs are left out": {"(*i.inputs, *i.outputs)": "i.inputs"},
