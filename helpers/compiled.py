@@ -281,6 +281,13 @@ class Compiled:
             place.copyfrom(array)
 
     @functools.cached_property
+    def kernel_library(self) -> Any:
+        """TVM's module with the kernels' functions, by their full names in the library."""
+        if self.executor == "vm":
+            return self.library.lib
+        return _loaded_library(self._artifact)
+
+    @functools.cached_property
     def _places(self) -> list[Any]:
         """The executor's own input buffers. AOT renames inputs, but keeps their order."""
         if self.executor == "aot":

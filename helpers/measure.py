@@ -85,7 +85,7 @@ class Comparison:
             low, high = self.spread(label)
             note = f"{self.ratio(label):.3g} ({low:.3g} to {high:.3g}) of {self.baseline}'s time"
             note = note if label != self.baseline else "compared with"
-            lines.append(f"{label:<{width}}  {_human(seconds):>9}  {note}")
+            lines.append(f"{label:<{width}}  {human(seconds):>9}  {note}")
         rounds = len(self.times[self.baseline])
         return "\n".join([*lines, f"median (smallest to largest) of {rounds} interleaved rounds"])
 
@@ -311,7 +311,8 @@ def _listed(labels: Mapping[str, object]) -> str:
     return ", ".join(map(repr, labels))
 
 
-def _human(seconds: float) -> str:
+def human(seconds: float) -> str:
+    """``seconds`` with three digits and a unit, as in ``1.23 ms``."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
