@@ -158,7 +158,7 @@ class Observation:
 
 
 def observe(
-    compiled: Any, name: str = "", kernels_of: Any = None, /, *, rounds: int = 7, **inputs: Any
+    compiled: Any, name: str = "", kernels_of: Any = None, /, *, rounds: int = 9, **inputs: Any
 ) -> Observation:
     """Measure one inference of ``compiled`` on ``inputs``, and each of its kernels alone.
 
@@ -167,23 +167,24 @@ def observe(
     that of :mod:`helpers.kernel_times`, summed over all calls.
 
     The AOT executor does not tell what its kernels are called with. Give ``kernels_of``, the same
-    model compiled for the graph executor: the kernels are the same. (AOT also calls a kernel for
-    each reshape, which counts in ``dispatches``; its own time is left out.)
+    model compiled for the graph executor: the kernels are the same. (AOT may also call one for
+    a reshape: it counts in ``dispatches``, and its own time is left out.)
     """
     from helpers import counters, kernel_times
 
     rounds = whole_number(rounds, "rounds", 1)
-    source = compiled if kernels_of is None else kernels_of
     compiled.run(**inputs)
-    dispatches = counters.count(compiled, **inputs).dispatches
-    times = [compiled.benchmark(repeat=rounds, min_seconds=_WINDOW).low]
-    kernels = kernel_times.measure(source, rounds=rounds, **inputs)
-    times.append(compiled.benchmark(repeat=rounds, min_seconds=_WINDOW).low)
+    calls = kernel_times.calls(compiled if kernels_of is None else kernels_of, inputs)
+    times, kernels = [], []
+    for _ in range(rounds):
+        times.append(compiled.benchmark(repeat=3, min_seconds=_WINDOW).low)
+        kernels.append([call.seconds() for call in calls])
+    fastest = [min(own) for own in zip(*kernels, strict=True)]
     return Observation(
         name=name or "model",
         executor=compiled.executor,
-        dispatches=dispatches,
-        kernel_seconds=sum(kernel.total for kernel in kernels),
+        dispatches=counters.count(compiled, **inputs).dispatches,
+        kernel_seconds=sum(call.count * t for call, t in zip(calls, fastest, strict=True)),
         infer_seconds=min(times),
     )
 

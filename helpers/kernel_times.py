@@ -11,7 +11,7 @@ there is room; in the model, other kernels have run in between.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,24 @@ class KernelTime:
         return f"{self.calls} x {1e6 * self.seconds:.3g} us  {self.kernel}"
 
 
+@dataclass
+class Call:
+    """A compiled function, and the arrays that it had in the first of its ``count`` calls."""
+
+    kernel: str
+    library: Any
+    symbol: str
+    arrays: tuple[Any, ...]
+    count: int = 1
+
+    def seconds(self) -> float:
+        """Mean seconds of one call, over :data:`SECONDS` or a bit more."""
+        evaluate = self.library.time_evaluator(
+            self.symbol, self.arrays[0].device, number=1, min_repeat_ms=round(1e3 * SECONDS)
+        )
+        return float(evaluate(*self.arrays).results[0])
+
+
 def measure(compiled: Compiled, /, *, rounds: int = 7, **inputs: Any) -> list[KernelTime]:
     """Time every kernel of one inference on ``inputs``, in the order of the first calls.
 
@@ -53,37 +71,24 @@ def measure(compiled: Compiled, /, *, rounds: int = 7, **inputs: Any) -> list[Ke
     times, and the fastest timing of each is kept. Shape functions and the kernels that compute a
     storage's size are among them.
 
+    Raises :class:`WorkbookError` as :func:`calls` does.
+    """
+    rounds = whole_number(rounds, "rounds", 1)
+    found = calls(compiled, inputs)
+    times = [[call.seconds() for call in found] for _ in range(rounds)]
+    fastest = [min(own) for own in zip(*times, strict=True)]
+    return [
+        KernelTime(call.kernel, call.count, seconds)
+        for call, seconds in zip(found, fastest, strict=True)
+    ]
+
+
+def calls(compiled: Compiled, inputs: Mapping[str, Any]) -> list[Call]:
+    """What one inference calls; calls of a kernel on tensors of the same types are one entry.
+
     Raises :class:`WorkbookError` for wrong inputs, and for the AOT executor, which does not tell
     what its kernels are called with.
     """
-    rounds = whole_number(rounds, "rounds", 1)
-    calls = _calls(compiled, inputs)
-    best = [float("inf")] * len(calls)
-    for _ in range(rounds):
-        for place, call in enumerate(calls):
-            best[place] = min(best[place], call.time())
-    return [KernelTime(call.name, call.count, time) for call, time in zip(calls, best, strict=True)]
-
-
-@dataclass
-class _Call:
-    """A function of a library, and the arrays it was called with first."""
-
-    name: str
-    library: Any
-    symbol: str
-    arrays: tuple[Any, ...]
-    count: int = 1
-
-    def time(self) -> float:
-        """Mean seconds of one call over :data:`SECONDS`."""
-        evaluate = self.library.time_evaluator(
-            self.symbol, self.arrays[0].device, number=1, min_repeat_ms=round(1e3 * SECONDS)
-        )
-        return float(evaluate(*self.arrays).results[0])
-
-
-def _calls(compiled: Compiled, inputs: Mapping[str, Any]) -> list[_Call]:
     executor = getattr(compiled, "executor", None)
     if executor not in ("graph", "vm"):
         what = "of a model for 'aot'" if executor else f"of {type(compiled).__name__}"
@@ -91,24 +96,25 @@ def _calls(compiled: Compiled, inputs: Mapping[str, Any]) -> list[_Call]:
             f"The kernels {what} cannot be timed alone, since what they are called with is not "
             "known: time those of the same model for the graph executor, which are the same."
         )
-    found: dict[Any, _Call] = {}
-    walk = _graph_calls if executor == "graph" else _vm_calls
-    for call in walk(compiled, inputs):
+    found: dict[Any, Call] = {}
+
+    def keep(call: Call) -> None:
         kinds = tuple((tuple(array.shape), str(array.dtype)) for array in call.arrays)
         if found.setdefault((call.symbol, kinds), call) is not call:
             found[call.symbol, kinds].count += 1
+
+    (_walk_graph if executor == "graph" else _walk_vm)(compiled, inputs, keep)
     return list(found.values())
 
 
-def _vm_calls(compiled: Compiled, inputs: Mapping[str, Any]) -> list[_Call]:
-    """The calls of a run that is stepped through."""
+def _walk_vm(compiled: Compiled, inputs: Mapping[str, Any], keep: Callable[[Call], None]) -> None:
+    """Step through a run."""
     program = bytecode.decode(compiled)
     symbols = {kernel.name: kernel.symbol for kernel in program.kernels}
-    calls: list[_Call] = []
 
     def recorded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arrays: Any) -> None:
-            calls.append(_Call(name, compiled.library.lib, symbols[name], arrays))
+            keep(Call(name, compiled.kernel_library, symbols[name], arrays))
             function(*arrays)
 
         return call
@@ -116,11 +122,12 @@ def _vm_calls(compiled: Compiled, inputs: Mapping[str, Any]) -> list[_Call]:
     functions = program.kernel_functions  # this program's own dictionary, which the run looks in
     functions.update({name: recorded(name, function) for name, function in functions.items()})
     program.start(**inputs).to_end()
-    return calls
 
 
-def _graph_calls(compiled: Compiled, inputs: Mapping[str, Any]) -> Iterator[_Call]:
-    """The calls of the graph JSON's list, carried out one after the other."""
+def _walk_graph(
+    compiled: Compiled, inputs: Mapping[str, Any], keep: Callable[[Call], None]
+) -> None:
+    """Carry out the graph JSON's list, one kernel after the other."""
     import tvm
 
     graph = json.loads(compiled.library.get_graph_json())
@@ -148,4 +155,4 @@ def _graph_calls(compiled: Compiled, inputs: Mapping[str, Any]) -> Iterator[_Cal
         arrays = (*read, *results)
         library.get_function(symbol, query_imports=True)(*arrays)
         entries += results
-        yield _Call(symbol.removeprefix(PREFIX), library, symbol, arrays)
+        keep(Call(symbol.removeprefix(PREFIX), library, symbol, arrays))
