@@ -1,0 +1,74 @@
+"""Entry of the command line: ``python -m helpers.grading SUBMISSIONS OUT``; see ``make grade``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from helpers.errors import WorkbookError, exit_with_sentence
+from helpers.grading import report
+from helpers.grading.cohort import Cluster, Pool, Threads, grade_class
+from helpers.grading.sandbox import GIVEN_UP, ROOT
+
+
+def show_progress(done: int, total: int) -> None:
+    """One line in a terminal that tells how far it is; nothing in a file."""
+    if sys.stderr.isatty():
+        bar = "#" * (30 * done // max(total, 1))
+        print(f"\r[{bar:<30}] {done} of {total} notebooks", end="", file=sys.stderr, flush=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Grade a folder of submissions; the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m helpers.grading", description=main.__doc__)
+    parser.add_argument("submissions", type=Path, help="one folder or zip file for each student")
+    parser.add_argument("out", type=Path, help="where the results go; start again to continue")
+    parser.add_argument("--secret", type=Path, help="a file: the hidden inputs are drawn from it")
+    parser.add_argument("--jobs", type=int, help="submissions at once (default: processor cores)")
+    parser.add_argument("--cluster", help="address of a dask scheduler, as tcp://host:8786")
+    parser.add_argument("--unsafe", action="store_true", help=GIVEN_UP)
+    options = parser.parse_args(arguments)
+    if options.unsafe:
+        print(GIVEN_UP, file=sys.stderr)
+    pool: Pool = Cluster(options.cluster) if options.cluster else Threads(options.jobs)
+    start = time.monotonic()
+    graded = grade_class(
+        ROOT,
+        options.submissions,
+        options.out,
+        secret=_secret(options.secret),
+        pool=pool,
+        unsafe=options.unsafe,
+        progress=show_progress,
+    )
+    report.write(graded, options.out)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    seconds = time.monotonic() - start
+    print(f"{len(graded.records)} notebooks of {len(graded.students)} students, {seconds:.0f} s.")
+    print(f"Points: {options.out / 'grades.csv'}. Overview: {options.out / 'summary.html'}.")
+    return 0
+
+
+def _secret(path: Path | None) -> bytes | None:
+    """The bytes of the instructor's secret. Raises :class:`WorkbookError` when there are few."""
+    if path is None:
+        return None
+    try:
+        secret = path.read_bytes()
+    except OSError as error:
+        raise WorkbookError(f"The secret {path} cannot be read: {error.strerror}.") from error
+    if len(secret.strip()) < 16:
+        raise WorkbookError(f"The secret in {path} is shorter than 16 bytes: it could be guessed.")
+    return secret
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except WorkbookError as error:
+        exit_with_sentence(error)
+    except KeyboardInterrupt:
+        sys.exit("\nStopped; what is graded is kept. Run the same command again to continue.")

@@ -1,0 +1,151 @@
+"""What right and known wrong answers give on the hidden checks of a lab.
+
+Computed once for a lab and a secret, in a sandbox, from the reference solution and its mutants
+(``WRONG`` in ``checks.py``). Nothing of it ever enters a sandbox that runs a learner's code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from helpers.errors import WorkbookError
+from helpers.grading import checks, encoding
+from helpers.grading.course import Lab, Question
+from helpers.grading.hidden import Hidden, mutated
+from helpers.grading.sandbox import LostError, Reply, Sandbox
+
+MUTANT_SECONDS = 10.0
+"""Processor time for a known wrong answer: one that takes longer gives nothing to compare with."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """One hidden check: its inputs, and values as texts (see :mod:`encoding`)."""
+
+    inputs: dict[str, Any]
+    expected: str
+    mistakes: dict[str, str]  # what is wrong -> the value that it leads to
+
+    def mistake(self, value: str) -> str:
+        """The known mistake that leads to this value, or ``""``."""
+        return next((what for what, text in self.mistakes.items() if same(text, value)), "")
+
+
+Oracle = dict[str, list[Known]]
+
+
+def request(
+    answers: Sequence[tuple[str, str]], question: str, hidden: Hidden, inputs: dict[str, Any]
+) -> dict[str, Any]:
+    """What to ask a sandbox for one hidden check."""
+    return {
+        "answers": [list(answer) for answer in answers],
+        "question": question,
+        "probe": hidden.probe,
+        "inputs": inputs,
+    }
+
+
+def right_answers(lab: Lab, upto: str) -> list[tuple[str, str]]:
+    """The reference answers up to and with a question: an answer may need earlier ones."""
+    found: list[tuple[str, str]] = []
+    for question in lab.questions:
+        if not question.by_hand:
+            found.append((question.name, question.right))
+        if question.name == upto:
+            break
+    return found
+
+
+def judge(sandbox: Sandbox, lab: Lab, question: str, number: int, value: str, known: Known) -> str:
+    """``""`` when a value is right, else a sentence. ``sandbox`` has run no learner's code.
+
+    Raises :class:`LostError` when the sandbox has gone.
+    """
+    hidden = lab.hidden(question)[number]
+    wanted = {
+        "answers": [list(answer) for answer in right_answers(lab, lab.questions[-1].name)],
+        "question": question,
+        "inputs": known.inputs,
+        "judge": {
+            "bank": str(lab.checks),
+            "question": question,
+            "number": number,
+            "value": value,
+            "expected": known.expected,
+        },
+    }
+    says = sandbox.ask(wanted, hidden.timeout).last.get("says")
+    return says if isinstance(says, str) else "what came out could not be examined"
+
+
+def needs_judge(hidden: Hidden, expected: str) -> bool:
+    """Whether a value is compared in a sandbox: it is Relay, or has a check of its own."""
+    return hidden.verify is not None or encoding.holds_relay(encoding.loads(expected))
+
+
+def same(text: str, other: str, hidden: Hidden | None = None) -> bool:
+    """Whether two texts stand for values that agree, Relay programs only when written alike."""
+    if text == other:
+        return True
+    try:
+        value, expected = encoding.loads(text), encoding.loads(other)
+    except encoding.NotAValueError:
+        return False
+    if encoding.holds_relay(value) or encoding.holds_relay(expected):
+        return False
+    tolerance = {"rtol": hidden.rtol, "atol": hidden.atol} if hidden else {}
+    return checks.agrees(value, expected, **tolerance)
+
+
+def consult(lab: Lab, secret: bytes, *, unsafe: bool = False) -> Oracle:
+    """Run the reference solution and its mutants on all hidden checks of a lab.
+
+    Raises :class:`WorkbookError` when the reference solution does not pass one of them.
+    """
+    found: Oracle = {}
+    with Sandbox(lab.cells, shown=[lab.checks], unsafe=unsafe) as sandbox:
+        for question in lab.questions:
+            if not question.by_hand:
+                checked = enumerate(lab.hidden(question.name))
+                found[question.name] = [
+                    _known(sandbox, lab, question, number, hidden, secret)
+                    for number, hidden in checked
+                ]
+    return found
+
+
+def _known(
+    sandbox: Sandbox, lab: Lab, question: Question, number: int, hidden: Hidden, secret: bytes
+) -> Known:
+    inputs = hidden.inputs(secret, lab.name, question.name, number)
+    where = f"Lab {lab.name}, {question.name}, check {number} ({hidden.tried})"
+    try:
+        answers = right_answers(lab, question.name)
+        reply = sandbox.ask(request(answers, question.name, hidden, inputs), hidden.timeout)
+        expected = _value(reply)
+        if not isinstance(expected, str):
+            raise WorkbookError(f"{where}: the reference gives no value ({_what(reply)}).")
+        known = Known(inputs, expected, {})
+        if hidden.verify and (says := judge(sandbox, lab, question.name, number, expected, known)):
+            raise WorkbookError(f"{where}: the reference does not pass ({says}).")
+        for what, changes in lab.bank.wrong.get(question.name, {}).items():
+            wrong = [*answers[:-1], (question.name, mutated(question.right, changes))]
+            asked = request(wrong, question.name, hidden, inputs)
+            value = _value(sandbox.ask(asked, min(hidden.timeout, MUTANT_SECONDS)))
+            if isinstance(value, str) and not same(value, expected, hidden):
+                known.mistakes[what] = value
+    except LostError as error:
+        raise WorkbookError(f"{where}: the sandbox is lost ({error}).") from error
+    return known
+
+
+def _value(reply: Reply) -> Any:
+    return reply.last.get("value")
+
+
+def _what(reply: Reply) -> str:
+    last = reply.last
+    return str(last.get("message") or last.get("no_value") or reply.status)
