@@ -1,6 +1,6 @@
 # The Relay workbook. `make` alone lists what there is to do.
 .DEFAULT_GOAL := help
-.PHONY: help lab test verify progress update notebooks check-env clean-cache clean setup builds lock format bench
+.PHONY: help lab verify progress update check-env builds clean-cache clean setup test release notebooks format bench lock
 .ONESHELL:
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
@@ -36,9 +36,6 @@ setup:
 lab: setup ## set up on first use, then open JupyterLab on the first lesson
 	@exec $(PY) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(LABFLAGS)
 
-test: setup ## set up, then run every check
-	@./tests/run_all "$(CURDIR)/.venv/bin/python"
-
 verify: setup ## run a lab from a fresh kernel and print its public checks: make verify LAB=03
 	@$(PY) -m helpers.verify $(LAB)
 
@@ -47,9 +44,6 @@ progress: setup ## which lessons and labs you have done
 
 update: setup ## the newest workbook; what you wrote stays
 	@$(PY) -m helpers.update
-
-notebooks: setup ## build notebooks/ and labs/ from their sources
-	@$(PY) -m tools.build_notebooks $(PAGES)
 
 check-env: setup ## what is installed, which TVMs, which devices, what is wrong
 	@$(PY) -m helpers.check_env
@@ -62,6 +56,17 @@ clean-cache: ## remove compiled models kept on disk
 
 clean: ## remove everything that was installed or kept; sources and your notebooks stay
 	@rm -rf "$(CURDIR)/.venv" "$(CURDIR)/.deps" "$(STATE)"
+
+# --- for those who write the workbook: what follows is not in a class's copy ---
+
+test: setup ## set up, then run every check
+	@./tests/run_all "$(CURDIR)/.venv/bin/python"
+
+release: setup ## the copy of the workbook that a class receives: make release OUT=folder
+	@$(PY) -m tools.release "$(OUT)"
+
+notebooks: setup ## build notebooks/ and labs/ from their sources
+	@$(PY) -m tools.build_notebooks $(PAGES)
 
 format: setup ## format and lint the sources
 	@$(PY) -m ruff format . && $(PY) -m ruff check --fix .

@@ -1,0 +1,111 @@
+"""What a class receives works on its own and gives nothing away."""
+
+import os
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+from helpers.errors import WorkbookError
+from helpers.kernels import ROOT
+from tools import release
+from tools.pages import find_pages
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The copy's files as they are on the disk now, committed or not."""
+    with pytest.MonkeyPatch.context() as patch:
+        whole = release._git
+        patch.setattr(
+            release,
+            "_git",
+            lambda root, *arguments: "" if arguments[0] == "diff" else whole(root, *arguments),
+        )
+        return release.contents(ROOT)
+
+
+@pytest.fixture(scope="module")
+def hidden():
+    return release.secrets(ROOT)
+
+
+def test_no_answer_is_anywhere_in_it(files, hidden):
+    assert min(map(len, hidden.values())) > 30
+    assert release.leaks(files, hidden) == []
+
+
+@pytest.mark.parametrize("page", [p for p in find_pages(ROOT) if p.kind == "lab"], ids=str)
+def test_an_answer_that_slips_in_is_found(page, hidden):
+    """A whole solution, saved as the lab or pasted into a helper."""
+    solved = (ROOT / "solutions" / page.name / f"{page.name}.ipynb").read_bytes()
+    checks = (ROOT / "solutions" / page.name / "checks.py").read_bytes()
+    slipped = {
+        f"labs/{page.name}/{page.name}.ipynb": solved,
+        "helpers/more.py": checks,
+        "notebooks/99.ipynb": solved,
+    }
+    found = release.leaks(slipped, hidden)
+    assert {text.split()[0] for text in found} == slipped.keys()
+
+
+def test_nothing_but_what_belongs_into_it(files):
+    folders = {name.split("/")[0] for name in files if "/" in name}
+    assert folders == {"helpers", "labs", "notebooks", "setup"}
+    assert not [name for name in files if "solution" in name]
+    assert {"README.md", "Makefile", "environment.yml", "requirements.lock"} <= files.keys()
+    for page in find_pages(ROOT):
+        if page.kind != "solution" and page.target.exists():
+            assert page.target.relative_to(ROOT).as_posix() in files or not tracked(page.target)
+
+
+def tracked(path):
+    command = ["git", "ls-files", "--error-unmatch", str(path)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
+
+
+def test_the_copy_stands_on_its_own(files, tmp_path, monkeypatch):
+    """Every helper can be imported where nothing else of the workbook is."""
+    monkeypatch.setattr(release, "contents", lambda root: files)
+    folder, archive = release.release(tmp_path / "class", ROOT)
+    with tarfile.open(archive) as tar:
+        assert sorted(entry.name for entry in tar if entry.isfile()) == sorted(
+            f"class/{name}" for name in files
+        )
+    assert not (folder / ".git").exists()
+    said = subprocess.run(["make", "help"], cwd=folder, capture_output=True, text=True, check=True)
+    assert "make verify" in said.stdout
+    assert "make test" not in said.stdout
+    modules = sorted(
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        for name in files
+        if name.startswith("helpers/") and name.endswith(".py") and "__main__" not in name
+    )
+    code = f"import importlib\nfor name in {modules}: importlib.import_module(name)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_same_commit_gives_the_same_bytes(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(release, "contents", lambda root: files)
+    archives = [release.release(tmp_path / k / "class", ROOT)[1] for k in ("a", "b")]
+    assert archives[0].read_bytes() == archives[1].read_bytes()
+
+
+def test_where_it_cannot_go_is_a_sentence(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(release, "contents", lambda root: files)
+    with pytest.raises(WorkbookError, match="lies in the workbook itself"):
+        release.release(ROOT / "for-the-class", ROOT)
+    (tmp_path / "class").mkdir()
+    with pytest.raises(WorkbookError, match="exists already"):
+        release.release(tmp_path / "class", ROOT)
+    with pytest.raises(WorkbookError, match="OUT="):
+        release.main([""])
