@@ -3,7 +3,8 @@
 Most of this is arithmetic on numbers that you give: a :class:`Bill` and where two of them cross
 (:func:`break_even`), a :class:`Fit` that predicts the time of models it has not seen, the time as a
 :class:`Curve` of the length, the :func:`policies` for requests of different lengths, and
-:func:`choose`. Only :func:`bill` and :func:`observe` measure. All times are in seconds.
+:func:`choose`. Only :func:`bill`, :func:`observe` and :func:`observe_together` measure. All times
+are in seconds.
 
     observed = [cost.observe(build.compile(model, "vm"), **model.inputs) for model in models]
     print(cost.fit(observed).predict("vm", dispatches=40, kernel_seconds=0.002))
@@ -157,36 +158,60 @@ class Observation:
         return self.infer_seconds - self.kernel_seconds
 
 
-def observe(
-    compiled: Any, name: str = "", kernels_of: Any = None, /, *, rounds: int = 9, **inputs: Any
-) -> Observation:
+def observe(compiled: Any, name: str = "", /, *, rounds: int = 15, **inputs: Any) -> Observation:
     """Measure one inference of ``compiled`` on ``inputs``, and each of its kernels alone.
 
-    The inference and the kernels are timed in turn, ``rounds`` times, a millisecond or two each,
-    and the fastest is kept: other work on the machine can only add to it. The kernels' own time is
-    that of :mod:`helpers.kernel_times`, summed over all calls.
+    For the graph executor and the VM; :func:`observe_together` also takes AOT, and says how it is
+    measured.
+    """
+    return observe_together([compiled], name, rounds=rounds, **inputs)[0]
 
-    The AOT executor does not tell what its kernels are called with. Give ``kernels_of``, the same
-    model compiled for the graph executor: the kernels are the same. (AOT may also call one for
-    a reshape: it counts in ``dispatches``, and its own time is left out.)
+
+def observe_together(
+    compiled: Sequence[Any], name: str = "", /, *, rounds: int = 15, **inputs: Any
+) -> list[Observation]:
+    """Measure one model on several executors, so that the numbers can be compared.
+
+    The inferences and all kernels are timed in turn, ``rounds`` times, a millisecond or two each,
+    and the fastest of each is kept: other work on the machine can only add to it. The kernels' own
+    time is that of :mod:`helpers.kernel_times`, summed over all calls.
+
+    The AOT executor does not tell what its kernels are called with, and gets the time of the graph
+    executor's, which are the same: so give both. (AOT may also call a kernel for a reshape: it
+    counts in ``dispatches``, and its own time is left out.)
     """
     from helpers import counters, kernel_times
 
     rounds = whole_number(rounds, "rounds", 1)
-    compiled.run(**inputs)
-    calls = kernel_times.calls(compiled if kernels_of is None else kernels_of, inputs)
-    times, kernels = [], []
+    executors = [getattr(one, "executor", None) for one in compiled]
+    own = [e if e != "aot" or "graph" not in executors else "graph" for e in executors]
+    calls = {e: kernel_times.calls(compiled[executors.index(e)], inputs) for e in set(own)}
+    times: list[list[float]] = [[] for _ in compiled]
+    kernels: dict[Any, list[list[float]]] = {executor: [] for executor in calls}
+    for one in compiled:
+        one.run(**inputs)
     for _ in range(rounds):
-        times.append(compiled.benchmark(repeat=3, min_seconds=_WINDOW).low)
-        kernels.append([call.seconds() for call in calls])
-    fastest = [min(own) for own in zip(*kernels, strict=True)]
-    return Observation(
-        name=name or "model",
-        executor=compiled.executor,
-        dispatches=counters.count(compiled, **inputs).dispatches,
-        kernel_seconds=sum(call.count * t for call, t in zip(calls, fastest, strict=True)),
-        infer_seconds=min(times),
-    )
+        for one, seen in zip(compiled, times, strict=True):
+            seen.append(one.benchmark(repeat=3, min_seconds=_WINDOW).low)
+        for executor, found in calls.items():
+            kernels[executor].append([call.seconds() for call in found])
+    alone = {
+        executor: sum(
+            call.count * min(seconds)
+            for call, seconds in zip(calls[executor], zip(*seen, strict=True), strict=True)
+        )
+        for executor, seen in kernels.items()
+    }
+    return [
+        Observation(
+            name=name or "model",
+            executor=one.executor,
+            dispatches=counters.count(one, **inputs).dispatches,
+            kernel_seconds=alone[source],
+            infer_seconds=min(seen),
+        )
+        for one, source, seen in zip(compiled, own, times, strict=True)
+    ]
 
 
 _WINDOW = 0.002

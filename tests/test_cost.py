@@ -353,16 +353,19 @@ def test_observing_all_three_executors(small):
     from helpers import build
 
     inputs = {"x": np.ones((1, 16), "float32")}
-    compiled = {executor: build.compile(small, executor) for executor in ("graph", "aot", "vm")}
-    for executor, one in compiled.items():
-        graph = compiled["graph"] if executor == "aot" else None
-        seen = cost.observe(one, "two layers", graph, rounds=2, **inputs)
-        assert (seen.name, seen.executor) == ("two layers", executor)
+    compiled = [build.compile(small, executor) for executor in ("graph", "aot", "vm")]
+    together = cost.observe_together(compiled, "two layers", rounds=2, **inputs)
+    for one, seen in zip(compiled, together, strict=True):
+        assert (seen.name, seen.executor) == ("two layers", one.executor)
         assert seen.dispatches == len(one.kernels) == 2
         assert 0 < seen.kernel_seconds < 0.1
         assert 0 < seen.infer_seconds < 0.1
+    assert together[1].kernel_seconds == together[0].kernel_seconds
+    assert cost.observe(compiled[2], rounds=1, **inputs).executor == "vm"
     with pytest.raises(WorkbookError, match="for the graph executor, which are the same"):
-        cost.observe(compiled["aot"], rounds=1, **inputs)
+        cost.observe(compiled[1], rounds=1, **inputs)
+    with pytest.raises(WorkbookError, match="kernels of IRModule"):
+        cost.observe(small, rounds=1, **inputs)
 
 
 @pytest.mark.parametrize("executor", ["graph", "vm"])
