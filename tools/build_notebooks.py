@@ -125,8 +125,11 @@ def is_learners(page: Page) -> bool:
         edited = attempts.examine(attempts.read(page.target)).edited
     except WorkbookError:
         return False
-    command = ["git", "diff", "--quiet", "HEAD", "--", page.target.name]
-    return edited and subprocess.run(command, cwd=page.target.parent, check=False).returncode == 1
+    command = ["git", "status", "--porcelain", "--", page.target.name]
+    done = subprocess.run(
+        command, cwd=page.target.parent, capture_output=True, text=True, check=False
+    )
+    return edited and done.returncode == 0 and bool(done.stdout)
 
 
 def differences(root: Path) -> list[str]:
