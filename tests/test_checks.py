@@ -56,6 +56,14 @@ def test_the_first_failing_case_is_told():
     )
 
 
+def test_a_known_slip_is_explained():
+    cases = [("twice(3)", lambda f: f(3), 6, [(9, "This squares n."), (3, "This is n itself.")])]
+    assert text(lambda n: n * n, cases).endswith("came out  9\n  This squares n.")
+    assert text(lambda n: n, cases).endswith("came out  3\n  This is n itself.")
+    assert text(lambda n: 7, cases).endswith("came out  7")
+    assert text(lambda n: 2 * n, cases) == "Question q2: public checks passed (1 of 1)"
+
+
 def test_a_forgotten_return_is_named():
     assert text(lambda n: None).endswith("None  (nothing was returned: is a `return` missing?)")
 

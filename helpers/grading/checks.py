@@ -11,6 +11,10 @@ A check cell hands the learner's answer over and prints the verdict::
         ],
     )
 
+A fourth element of a case explains wrong values that a known misconception leads to::
+
+    (..., 32, [(8, "This counts the elements, not their bytes.")])
+
 The checks are public: passing them means these cases are right, not that the answer is.
 """
 
@@ -30,8 +34,12 @@ import numpy as np
 from helpers.programs import Counterexample
 from helpers.tvm_errors import told
 
-# What was tried (shown to the learner), how it is computed from the answer, what must come out.
-Case = tuple[str, Callable[[Any], Any], Any]
+# What was tried (shown to the learner), how it is computed from the answer, what must come out;
+# then, if there are any, wrong values and the misconception that leads to each.
+Case = (
+    tuple[str, Callable[[Any], Any], Any]
+    | tuple[str, Callable[[Any], Any], Any, Sequence[tuple[Any, str]]]
+)
 
 _LONGEST = 200  # characters of a value that are shown
 
@@ -85,7 +93,7 @@ def judge(
         if missing:
             still = f"  still None: {', '.join(map(str, missing))}"
             return Outcome(name, len(cases), failure=still)
-    for passed, (tried, run, expected) in enumerate(cases):
+    for passed, (tried, run, expected, *slips) in enumerate(cases):
         try:
             got = run(answer)
         except (Exception, SystemExit) as error:
@@ -105,6 +113,10 @@ def judge(
                 came_out += "  (nothing was returned: is a `return` missing?)"
             elif came_out == shown(expected):
                 came_out += f"  ({_difference(got, expected, rtol, atol)})"
+            for value, why in slips[0] if slips else ():
+                if agrees(got, value, rtol=rtol, atol=atol):
+                    came_out += f"\n  {textwrap.fill(why, 96, subsequent_indent='  ')}"
+                    break
         failure = f"  tried     {tried}\n  expected  {shown(expected)}\n  came out  {came_out}"
         return Outcome(name, len(cases), passed, failure=failure)
     return Outcome(name, len(cases), len(cases))
