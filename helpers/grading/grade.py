@@ -130,8 +130,7 @@ class Desk:
         assert self._lab is not None
         for _ in range(2):
             if self._judge is None:
-                shown = [self._lab.checks]
-                self._judge = Sandbox(self._lab.cells, shown=shown, unsafe=self._unsafe)
+                self._judge = Sandbox(self._lab.cells, bank=self._lab.checks, unsafe=self._unsafe)
             try:
                 says = oracle.judge(self._judge, self._lab, question, number, value, known)
             except LostError:

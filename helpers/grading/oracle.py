@@ -70,7 +70,7 @@ def judge(sandbox: Sandbox, lab: Lab, question: str, number: int, value: str, kn
         "question": question,
         "inputs": known.inputs,
         "judge": {
-            "bank": str(lab.checks),
+            "bank": sandbox.bank,
             "question": question,
             "number": number,
             "value": value,
@@ -106,7 +106,7 @@ def consult(lab: Lab, secret: bytes, *, unsafe: bool = False) -> Oracle:
     Raises :class:`WorkbookError` when the reference solution does not pass one of them.
     """
     found: Oracle = {}
-    with Sandbox(lab.cells, shown=[lab.checks], unsafe=unsafe) as sandbox:
+    with Sandbox(lab.cells, bank=lab.checks, unsafe=unsafe) as sandbox:
         for question in lab.questions:
             if not question.by_hand:
                 checked = enumerate(lab.hidden(question.name))

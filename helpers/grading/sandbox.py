@@ -30,8 +30,10 @@ from helpers.grading import encoding, runner, seccomp
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 START = 600.0  # seconds by the clock that a lab may take to run through
-SCRATCH = "/tmp"  # in the sandbox
+SCRATCH = "/scratch"  # in the sandbox; /tmp leads there, too
+BANK = "/checks.py"  # in a sandbox without learners' code
 _LINE = 10_000  # bytes of the longest line of a reply's header
+_GRACE = 30.0  # seconds beyond its own limits after which a sandbox counts as lost
 _FIRST_UID, _UIDS = 1 << 30, 1 << 29
 """As root, each sandbox gets a user of its own, far from those of real users: the kernel counts
 processes by user, and not at all for root."""
@@ -80,8 +82,9 @@ class LostError(Exception):
 class Sandbox:
     """A lab that has run through, ready for requests; a context manager.
 
-    ``cells`` are the [id, source] of the lab's code cells. ``shown`` are further files that may be
-    read inside. With ``unsafe`` the process runs as any other, see :data:`GIVEN_UP`.
+    ``cells`` are the [id, source] of the lab's code cells. ``bank`` is the lab's ``checks.py``, for
+    a sandbox that no learner's code enters; :attr:`bank` is its place inside. With ``unsafe`` the
+    process runs as any other, see :data:`GIVEN_UP`.
 
     Raises :class:`WorkbookError` when bubblewrap cannot be used or a cell of the lab fails.
     """
@@ -90,7 +93,7 @@ class Sandbox:
         self,
         cells: Sequence[tuple[str, str]],
         *,
-        shown: Sequence[Path] = (),
+        bank: Path | None = None,
         unsafe: bool = False,
         limits: Limits | None = None,
     ) -> None:
@@ -100,7 +103,8 @@ class Sandbox:
         whether the next one starts from the same state as the first."""
         self._folder = tempfile.mkdtemp(prefix="grading-") if unsafe else None
         uid = _FIRST_UID + secrets.randbelow(_UIDS) if _is_root() and not unsafe else None
-        self._process = self._start(shown, uid)
+        self.bank = str(bank) if unsafe else BANK
+        self._process = self._start(bank, uid)
         config = {
             "cells": [list(cell) for cell in cells],
             "uid": uid,
@@ -139,7 +143,7 @@ class Sandbox:
         """
         text = json.dumps(request).encode()
         self._send(runner.HEADER.pack(seconds, len(text)) + text)
-        return self._receive(runner.WALL * seconds + 2 * runner.SPARE)
+        return self._receive(runner.WALL * seconds + runner.SPARE + _GRACE)
 
     def close(self) -> None:
         """End every process of the sandbox."""
@@ -152,7 +156,7 @@ class Sandbox:
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _start(self, shown: Sequence[Path], uid: int | None) -> subprocess.Popen[bytes]:
+    def _start(self, bank: Path | None, uid: int | None) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "helpers.grading.runner"]
         if self._folder:
             place, environment = self._folder, _environment(self._folder)
@@ -161,7 +165,7 @@ class Sandbox:
         try:
             os.write(filtering, seccomp.program())
             os.lseek(filtering, 0, os.SEEK_SET)
-            box = ["bwrap", *_arguments(shown, uid, self.limits), "--seccomp", str(filtering), "--"]
+            box = ["bwrap", *_arguments(bank, uid, self.limits), "--seccomp", str(filtering), "--"]
             return _popen([*box, *command], None, "/", filtering)
         except FileNotFoundError:
             raise WorkbookError(sandbox_problem()) from None
@@ -256,7 +260,7 @@ def _environment(scratch: str) -> dict[str, str]:
     }
 
 
-def _arguments(shown: Sequence[Path], uid: int | None, limits: Limits) -> list[str]:
+def _arguments(bank: Path | None, uid: int | None, limits: Limits) -> list[str]:
     """bubblewrap's options, but for the filter and the command.
 
     Started as root there is no user namespace: the process inside gives up root for a user of its
@@ -271,7 +275,7 @@ def _arguments(shown: Sequence[Path], uid: int | None, limits: Limits) -> list[s
             options.append(f"--unshare-{space}")
         options += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     readable = {Path("/usr/bin"), Path("/usr/lib"), Path("/usr/lib64"), Path("/etc/ld.so.cache")}
-    readable |= {Path(sys.prefix), Path(sys.base_prefix), ROOT / "helpers", ROOT / ".deps", *shown}
+    readable |= {Path(sys.prefix), Path(sys.base_prefix), ROOT / "helpers", ROOT / ".deps"}
     readable.discard(Path("/usr"))
     for folder in sorted({parent for path in readable for parent in path.parents}):
         options += ["--perms", "0755", "--dir", str(folder)]
@@ -280,7 +284,11 @@ def _arguments(shown: Sequence[Path], uid: int | None, limits: Limits) -> list[s
     for name in ("bin", "lib", "lib64"):
         options += ["--symlink", f"usr/{name}", f"/{name}"]
     options += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+    if bank:
+        options += ["--ro-bind", str(bank), BANK]
     options += ["--perms", "1777", "--size", str(limits.disk), "--tmpfs", SCRATCH]
+    if not any(path.is_relative_to("/tmp") for path in readable):
+        options += ["--symlink", SCRATCH, "/tmp"]
     options += ["--remount-ro", "/", "--chdir", SCRATCH, "--clearenv"]
     for name, value in _environment(SCRATCH).items():
         options += ["--setenv", name, value]

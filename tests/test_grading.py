@@ -1,0 +1,593 @@
+"""Grading: a class of right, wrong, broken and hostile submissions gets the grades it deserves.
+
+The parts that run submissions are skipped where bubblewrap is missing or cannot be used.
+"""
+
+import contextlib
+import csv
+import json
+import math
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import grading_cases as cases
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from helpers.errors import WorkbookError
+from helpers.grading import __main__ as command
+from helpers.grading import cohort, encoding, hidden, report, sandbox, submission
+from helpers.grading.cohort import Threads, grade_class
+from helpers.grading.sandbox import ROOT
+
+SECRET = b"the secret of the tests"
+needs_sandbox = pytest.mark.skipif(
+    bool(sandbox.sandbox_problem()), reason=f"no sandbox: {sandbox.sandbox_problem()}"
+)
+
+# --- values as text ------------------------------------------------------------------------------
+
+DTYPES = st.sampled_from(["bool", "int8", "int64", "uint16", "float16", "float32", "complex64"])
+ARRAYS = DTYPES.flatmap(lambda dtype: arrays.arrays(dtype, arrays.array_shapes(min_dims=0)))
+ATOMS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+KEYS = st.integers() | st.text() | st.tuples(st.integers(), st.text())
+VALUES = st.recursive(
+    ATOMS | ARRAYS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["dict", "array", "relay", "float", "x"]), inner, max_size=2
+        )
+    ),
+    max_leaves=10,
+)
+
+
+def equal(a, b):
+    """The same value; NaN is NaN."""
+    if isinstance(a, np.ndarray):
+        same_kind = isinstance(b, np.ndarray) and a.dtype == b.dtype and a.shape == b.shape
+        return same_kind and a.tobytes() == b.tobytes()
+    if isinstance(a, list):
+        return isinstance(b, list) and len(a) == len(b) and all(map(equal, a, b))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
+    if isinstance(a, float) and math.isnan(a):
+        return isinstance(b, float) and math.isnan(b)
+    return type(a) is type(b) and a == b
+
+
+@given(VALUES)
+def test_a_value_survives_the_way_out(value):
+    text = encoding.dumps(value)
+    assert text.isascii()
+    assert "\n" not in text
+    assert equal(encoding.loads(text), value)
+
+
+def test_numpy_and_tuples_arrive_as_plain_values():
+    value = encoding.loads(encoding.dumps({"a": (np.int64(3), np.float32(0.5), np.bool_(True))}))
+    assert value == {"a": [3, 0.5, True]}
+    assert [type(item) for item in value["a"]] == [int, float, bool]
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_any_bytes_are_a_value_or_refused(data):
+    with contextlib.suppress(encoding.NotAValueError):
+        encoding.loads(data.decode("latin-1"))
+
+
+@given(JSON)
+def test_any_json_is_a_value_or_refused(tree):
+    try:
+        value = encoding.loads(json.dumps(tree))
+    except encoding.NotAValueError:
+        return
+    again = encoding.loads(encoding.dumps(value))
+    assert equal(again, value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "NaN",
+        "[" * 100_000,
+        "[" * 40 + "]" * 40,
+        "1" * 5_000,
+        '{"value": 1}',
+        '{"float": "1e9"}',
+        '{"dict": [[1, 2], [1, 3]]}',
+        '{"dict": [[{"dict": []}, 1]]}',
+        '{"dict": [[1]]}',
+        '{"array": ["object", [1], "AAAAAAAAAAA="]}',
+        '{"array": ["float32", [2], "AAAA"]}',
+        '{"array": ["float32", [-1], ""]}',
+        '{"array": ["float32", [true], "AAAAAA=="]}',
+        '{"array": ["float32", [99999999, 99999999, 99999999], ""]}',
+        '{"array": ["float32", [1], "AAAAAA==\\n"]}',
+        '{"array": ["bool", [1], "Ag=="]}',
+        '{"array": [["float32"], [1], "AAAAAA=="]}',
+        '{"relay": 3}',
+        '{"pickle": "gASVAA=="}',
+        '"' + "x" * encoding.LONGEST + '"',
+    ],
+)
+def test_what_is_no_value_is_refused(text):
+    with pytest.raises(encoding.NotAValueError):
+        encoding.loads(text)
+
+
+@pytest.mark.parametrize(
+    "value", [{1, 2}, b"31", object(), np.array([object()]), [[]] * 2 + [{1: {2: {3}}}]]
+)
+def test_what_cannot_be_graded_is_not_written(value):
+    with pytest.raises(encoding.NotAValueError):
+        encoding.dumps(value)
+
+
+# --- hidden checks -------------------------------------------------------------------------------
+
+
+def test_inputs_depend_on_the_secret_and_the_place_alone():
+    check = hidden.Hidden(
+        "x", "x", draw=lambda random: {"n": random.integers(1 << 40, size=3).tolist()}
+    )
+    base = check.inputs(b"secret", "03", "q1", 0)
+    assert check.inputs(b"secret", "03", "q1", 0) == base
+    others = [(b"other", "03", "q1", 0), (b"secret", "04", "q1", 0), (b"secret", "03", "q2", 0)]
+    assert all(check.inputs(*place) != base for place in [*others, (b"secret", "03", "q1", 1)])
+
+
+def test_inputs_are_what_json_makes_of_them():
+    assert hidden.Hidden("x", "x", draw=lambda random: {"s": (1, 2)}).inputs(b"", "a", "b", 0) == {
+        "s": [1, 2]
+    }
+    with pytest.raises(WorkbookError, match=r"Lab a, b, check 0: what draw gives is not JSON"):
+        hidden.Hidden("x", "x", draw=lambda random: {"s": {1, 2}}).inputs(b"", "a", "b", 0)
+
+
+def test_a_mutant_replaces_a_text_that_is_there_once():
+    assert hidden.mutated("a + b", {"+": "-"}) == "a - b"
+    with pytest.raises(WorkbookError, match="2 times"):
+        hidden.mutated("a + a", {"a": "b"})
+
+
+# --- files of anybody ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def handed_in(tmp_path):
+    """A folder of submissions, with an enemy's ideas of what belongs there."""
+    folder = tmp_path / "submissions"
+    for place in (
+        "alice/91_bytes.ipynb",
+        "alice/labs/91_bytes/91_bytes.ipynb",
+        "alice/.ipynb_checkpoints/91_bytes-checkpoint.ipynb",
+        "bob/labs/91_bytes/91_bytes (1).ipynb",
+        "carol/notes.txt",
+        "dave/91_bytes2.ipynb",
+    ):
+        path = folder / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(place)
+    (folder / "README.md").write_text("not a student")
+    (folder / "eve").symlink_to(folder / "alice")
+    (folder / "mallory").mkdir()
+    (folder / "mallory" / "91_bytes.ipynb").symlink_to("/etc/passwd")
+    (folder / "mallory" / "all").symlink_to(folder)
+    (folder / "oscar").mkdir()
+    os.mkfifo(folder / "oscar" / "91_bytes.ipynb")
+    (folder / "peggy" / "91_bytes.ipynb").mkdir(parents=True)
+    cases.write_zip(folder / "trent.zip", b"from the zip")
+    cases.write_zip_bomb(folder / "victor.zip")
+    (folder / "walter.zip").write_bytes(b"PK\x03\x04 not a zip")
+    return folder
+
+
+def test_each_student_has_at_most_one_notebook_for_a_lab(handed_in):
+    found = submission.find(handed_in, ["91_bytes", "92_relay"])
+    assert found.ignored == ["README.md", "eve"]
+    read = {name: [(f.data, *f.notes) for f in files] for name, files in found.notebooks.items()}
+    assert read == {
+        "alice": [
+            (b"alice/91_bytes.ipynb", "2 files are for this lab: 91_bytes.ipynb was graded.")
+        ],
+        "bob": [(b"bob/labs/91_bytes/91_bytes (1).ipynb",)],
+        "carol": [],
+        "dave": [],
+        "mallory": [(b"", "The file is a link.")],
+        "oscar": [(b"", "The file is not a regular file.")],
+        "peggy": [],
+        "trent": [(b"from the zip",)],
+        "victor": [(b"", "The file is larger than 50 MB.")],
+        "walter": [],
+    }
+
+
+def test_a_folder_that_cannot_be_graded_is_named(tmp_path):
+    with pytest.raises(WorkbookError, match="No such file"):
+        submission.find(tmp_path / "nowhere", [])
+    with pytest.raises(WorkbookError, match="Nobody is in"):
+        submission.find(tmp_path, [])
+    (tmp_path / "alice").mkdir()
+    (tmp_path / "alice.zip").write_bytes(b"")
+    with pytest.raises(WorkbookError, match="a folder and a zip file of 'alice'"):
+        submission.find(tmp_path, [])
+
+
+@given(st.text(min_size=1, max_size=80))
+def test_a_name_of_a_student_makes_a_plain_file_name(name):
+    plain = submission.file_name(name)
+    assert set(plain) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.@-")
+    assert plain.strip(".")
+    assert len(plain) < 80
+    assert plain[0] not in ".-"
+
+
+@given(st.lists(st.text(min_size=1, max_size=9), unique=True))
+def test_two_students_have_two_file_names(names):
+    assert len(set(map(submission.file_name, names))) == len(names)
+
+
+@given(
+    st.binary(max_size=200)
+    | JSON.map(lambda tree: json.dumps({"nbformat": 4, "cells": tree}).encode())
+)
+def test_reading_answers_never_fails(data):
+    answers = submission.read_answers(data, ["q1"])
+    assert answers.unreadable or isinstance(answers.sources, dict)
+
+
+# --- a class -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    return cases.make_course(tmp_path_factory.mktemp("course"))
+
+
+def hand_in(folder, lab, student, data):
+    path = folder / student / f"{lab}.ipynb"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(data)
+
+
+def relay_notebook(blank, answer):
+    notebook = json.loads(blank)
+    next(cell for cell in notebook["cells"] if cell["id"] == "q1")["source"] = answer
+    return json.dumps(notebook).encode()
+
+
+def blank_of(course, lab):
+    return (course / "labs" / lab / f"{lab}.ipynb").read_bytes()
+
+
+WALLS = [f"wall-{name}" for name in cases.WALLS]
+
+
+@pytest.fixture(scope="module")
+def graded(course, tmp_path_factory):
+    """Everybody, graded once; the folder of the results."""
+    folder, out = tmp_path_factory.mktemp("submissions"), tmp_path_factory.mktemp("out")
+    blank = blank_of(course, "91_bytes")
+    with socket.create_server(("127.0.0.1", 0)) as server, abstract_server(server):
+        port = server.getsockname()[1]
+        for case in [*cases.CASES, *cases.walls(course, ROOT, port)]:
+            hand_in(folder, "91_bytes", case.name, case.data(blank))
+        right = cases.Case("right").data(blank)
+        for name in cases.NAMES:
+            hand_in(folder, "91_bytes", name, right)
+        for name, (answer, _) in cases.RELAY.items():
+            data = relay_notebook(blank_of(course, "92_relay"), answer)
+            hand_in(folder, "92_relay", f"relay-{name}", data)
+        (folder / "link").mkdir()
+        (folder / "link" / "91_bytes.ipynb").symlink_to(
+            course / "solutions" / "91_bytes" / "91_bytes.ipynb"
+        )
+        cases.write_zip(folder / "zipped.zip", right)
+        report.write(grade_class(course, folder, out, secret=SECRET, pool=Threads(4)), out)
+    return out
+
+
+def abstract_server(server):
+    """A Unix socket with an abstract name, which only a network namespace keeps apart."""
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind("\0" + str(server.getsockname()[1]))
+    listening.listen()
+    return listening
+
+
+def result(out, student, lab="91_bytes"):
+    path = out / "results" / submission.file_name(student) / f"{lab}.json"
+    return json.loads(path.read_text())
+
+
+def points(record):
+    return {v["question"]: v["points"] for v in record["questions"] if v["state"] != "by hand"}
+
+
+@needs_sandbox
+@pytest.mark.parametrize("case", cases.CASES, ids=lambda case: case.name)
+def test_a_submission_gets_what_it_deserves(graded, case):
+    record = result(graded, case.name)
+    assert points(record) == case.expected()
+    lost = next((v for v in record["questions"] if v["points"] < v["of"]), None)
+    if case.says:
+        said = [check["feedback"] for check in lost["checks"]]
+        assert any(case.says in text for text in said), said
+    if case.state:
+        assert lost["state"] == case.state
+
+
+@needs_sandbox
+@pytest.mark.parametrize("name", WALLS)
+def test_a_wall_of_the_sandbox_stands(graded, name):
+    assert points(result(graded, name)) == cases.FULL
+
+
+@needs_sandbox
+@pytest.mark.parametrize("name", cases.RELAY)
+def test_a_relay_answer_is_rebuilt_without_its_code(graded, name):
+    assert points(result(graded, f"relay-{name}", "92_relay")) == {"q1": cases.RELAY[name][1]}
+
+
+@needs_sandbox
+def test_a_link_to_the_solution_is_not_followed(graded):
+    record = result(graded, "link")
+    assert record["points"] == 0
+    assert "The file is a link." in record["notes"]
+
+
+@needs_sandbox
+def test_a_name_harms_nothing(graded):
+    assert points(result(graded, "zipped")) == cases.FULL
+    for name in cases.NAMES:
+        assert points(result(graded, name)) == cases.FULL
+    inside = {path.resolve().relative_to(graded.resolve()).parts[0] for path in graded.rglob("*")}
+    assert inside == {
+        "results", "feedback", "oracles", "grades.csv", "summary.html", "summary.json"
+    }  # fmt: skip
+    with (graded / "grades.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert all(row["student"][0] not in "=+-@" for row in rows)
+    assert (
+        sum(
+            float(row["points"])
+            for row in rows
+            if row["student"] == "Zoë Ångström 李" and row["points"]
+        )
+        == 8
+    )
+    assert {row["points"] for row in rows if row["question"] == "q5"} == {""}
+
+
+class Tags(HTMLParser):
+    """The elements and attributes of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.add((tag, *sorted(name for name, _ in attrs)))
+
+
+@needs_sandbox
+def test_no_submission_scripts_a_page(graded):
+    pages = [*graded.glob("feedback/*.html"), graded / "summary.html"]
+    assert len(pages) > len(cases.CASES)
+    ours = {
+        ("html", "lang"), ("head",), ("meta", "charset"), ("meta", "content", "http-equiv"),
+        ("meta", "content", "name"), ("title",), ("style",), ("body",), ("h1",), ("h2",), ("h3",),
+        ("p",), ("table",), ("caption",), ("tr",), ("th",), ("td",),
+    }  # fmt: skip
+    for page in pages:
+        assert Tags(page.read_text(encoding="utf-8")).found <= ours, page
+
+
+@needs_sandbox
+def test_feedback_holds_neither_inputs_nor_expected_values(graded):
+    (oracle,) = graded.glob("oracles/91_bytes-*.json")
+    checked = [check for checks in json.loads(oracle.read_text()).values() for check in checks]
+    secrets = {check["expected"] for check in checked if len(check["expected"]) > 3}
+    secrets.add(str(10**30))
+    assert len(secrets) > 3
+    for page in graded.glob("feedback/*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert not [secret for secret in secrets if secret in text], page
+
+
+@needs_sandbox
+def test_the_summary_counts_what_happened(graded):
+    row = json.loads((graded / "summary.json").read_text())["labs"]["92_relay"]["q1"]
+    assert row["handed in"] == row["attempted"] == len(cases.RELAY)
+    assert row["points"] == sum(points for _, points in cases.RELAY.values())
+    assert row["kinds"]["right"] == 5
+
+
+@needs_sandbox
+def test_nobody_is_left(graded):
+    """No process of a sandbox outlives the grading."""
+    mine = os.getpid()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+            line = (path.parent / "cmdline").read_bytes()
+        except OSError:
+            continue
+        assert not (int(fields[1]) == mine and b"helpers.grading.runner" in line)
+
+
+# --- again and again -----------------------------------------------------------------------------
+
+SOME = ["right", "a-known-mistake", "abort", "blank-q4", "orphan"]
+
+
+@pytest.fixture
+def some(course, tmp_path):
+    """A small class."""
+    folder = tmp_path / "submissions"
+    for case in cases.CASES:
+        if case.name in SOME:
+            hand_in(folder, "91_bytes", case.name, case.data(blank_of(course, "91_bytes")))
+    return folder
+
+
+def written(out):
+    """All that grading wrote, but the times."""
+    files = (
+        path for path in sorted(out.rglob("*")) if path.is_file() and path.suffix != ".seconds"
+    )
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in files}
+
+
+def grade(course, some, out, pool=None):
+    report.write(grade_class(course, some, out, secret=SECRET, pool=pool), out)
+    return written(out)
+
+
+@needs_sandbox
+def test_killed_at_any_moment_it_continues_and_loses_nothing(course, some, tmp_path):
+    whole = grade(course, some, tmp_path / "whole")
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from helpers.grading.cohort import *\n"
+        f"grade_class(Path({str(course)!r}), Path({str(some)!r}), Path(sys.argv[1]),"
+        f" secret={SECRET!r}, pool=Threads(1))"
+    )
+    out = tmp_path / "killed"
+    kept, environment = {}, {**os.environ, "PYTHONPATH": str(ROOT)}
+    for wanted in (1, 3):
+        process = subprocess.Popen([sys.executable, "-c", code, str(out)], env=environment)
+        while len(list(out.glob("results/*/*.json"))) < wanted and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        for path, (data, when) in kept.items():
+            assert (path.read_bytes(), path.stat().st_mtime_ns) == (data, when)
+        results = out.glob("results/*/*.json")
+        kept = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in results}
+        assert len(kept) >= wanted
+    assert grade(course, some, out) == whole
+    for path, (data, when) in kept.items():
+        assert (path.read_bytes(), path.stat().st_mtime_ns) == (data, when)
+
+
+@needs_sandbox
+def test_a_changed_submission_or_secret_is_graded_again(course, some, tmp_path):
+    out = tmp_path / "out"
+    before = grade(course, some, out)
+    told = []
+    grade_class(course, some, out, secret=SECRET, progress=lambda *numbers: told.append(numbers))
+    assert told == [(len(SOME), len(SOME))]
+    shutil.copy(some / "right" / "91_bytes.ipynb", some / "abort" / "91_bytes.ipynb")
+    after = grade(course, some, out)
+    changed = {name for name in after if after[name] != before[name]}
+    assert changed == {
+        "results/abort/91_bytes.json", "feedback/abort.html",
+        "grades.csv", "summary.html", "summary.json",
+    }  # fmt: skip
+    told = []
+    grade_class(course, some, out, secret=b"other", progress=lambda *numbers: told.append(numbers))
+    assert told[0] == (0, len(SOME))
+
+
+@needs_sandbox
+def test_a_cluster_gives_the_same_bytes(course, some, tmp_path):
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path)
+    ) as local:
+        out = grade(course, some, tmp_path / "cluster", cohort.Cluster(local.scheduler_address))
+    assert out == grade(course, some, tmp_path / "here")
+
+
+def test_no_scheduler_is_told_in_a_sentence(monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    monkeypatch.setattr(distributed, "Client", lambda *a, **k: (_ for _ in ()).throw(OSError("x")))
+    with pytest.raises(WorkbookError, match="No dask scheduler answers at tcp://127"):
+        cohort.Cluster("tcp://127.0.0.1:1")
+
+
+# --- without a sandbox, and the command ----------------------------------------------------------
+
+
+def test_without_bubblewrap_it_refuses(course, some, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    sandbox.sandbox_problem.cache_clear()
+    try:
+        with pytest.raises(WorkbookError, match=r"there is no `bwrap` here.*UNSAFE=1"):
+            grade_class(course, some, tmp_path / "out", secret=SECRET)
+    finally:
+        sandbox.sandbox_problem.cache_clear()
+    assert not (tmp_path / "out").exists()
+
+
+def test_unsafe_grades_and_says_what_is_given_up(course, some, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(command, "ROOT", course)
+    shutil.rmtree(some / "orphan")
+    assert command.main([str(some), str(tmp_path / "out"), "--unsafe", "--jobs", "2"]) == 0
+    printed = capsys.readouterr()
+    assert "can read, change and delete every file" in printed.err
+    assert "4 notebooks of 4 students" in printed.out
+    known = {case.name: case.expected() for case in cases.CASES}
+    for path in some.iterdir():
+        assert points(result(tmp_path / "out", path.name)) == known[path.name]
+
+
+def test_the_command_refuses_what_cannot_be_meant(course, some, tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "ROOT", course)
+    short = tmp_path / "secret"
+    short.write_text("1234\n")
+    with pytest.raises(WorkbookError, match="shorter than 16 bytes"):
+        command.main([str(some), str(tmp_path / "out"), "--secret", str(short)])
+    with pytest.raises(WorkbookError, match="cannot lie among the submissions"):
+        command.main([str(some), str(some / "out")])
+    with pytest.raises(WorkbookError, match="cannot be read"):
+        command.main([str(some), str(tmp_path / "out"), "--secret", str(tmp_path / "none")])
+
+
+@needs_sandbox
+def test_a_reference_that_fails_its_own_check_is_named(course, tmp_path, some):
+    broken = tmp_path / "course"
+    shutil.copytree(course, broken)
+    path = broken / "solutions" / "91_bytes" / "checks.py"
+    path.write_text(path.read_text().replace("lab.twice(4) / 2", "lab.twice(4)"))
+    with pytest.raises(WorkbookError, match=r"Lab 91_bytes, q3, check 0 .*does not pass"):
+        grade_class(broken, some, tmp_path / "out", secret=SECRET)
+
+
+def test_the_filter_on_system_calls_is_the_kernels(tmp_path):
+    """The numbers of the refused calls, by the C library's own table."""
+    from helpers.grading import seccomp
+
+    header = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
+    if not header.exists():
+        pytest.skip("the kernel's headers are not installed here")
+    numbers = dict(
+        line.split()[1:3]
+        for line in header.read_text().splitlines()
+        if "__NR_" in line and len(line.split()) == 3
+    )
+    known = {
+        name: int(numbers[f"__NR_{name}"]) for name in seccomp.REFUSED if f"__NR_{name}" in numbers
+    }
+    assert len(known) > 40
+    assert {name: seccomp.REFUSED[name] for name in known} == known
