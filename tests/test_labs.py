@@ -68,7 +68,7 @@ class Lab:
         name, answer, cases, tolerance = self.asked
         found = set()
         for number, case in enumerate(cases):
-            slips = {why for _, why in sum(case[3:], start=[])} - self.explained
+            slips = sentences(case) - self.explained
             if found and number in known and not slips:
                 continue
             if failure := checks.judge(name, answer, [case], **tolerance).failure:
@@ -87,7 +87,7 @@ class Lab:
         right = self.answers[question]
         self.right[question] = self.verdict(cell)
         self.cases[question] = [text for text, *_ in self.asked[2]]
-        self.slips[question] = {why for case in self.asked[2] for _, why in sum(case[3:], start=[])}
+        self.slips[question] = set().union(*map(sentences, self.asked[2]))
         known = set()
         for what, changes in WRONG[number, question].items():
             self.execute(mutated(right, changes), question)
@@ -105,6 +105,11 @@ class Lab:
                 self.execute(self.blanks[earlier], earlier)
                 self.earlier_blank[question, earlier] = self.verdict(cell)
                 self.execute(answer, earlier)
+
+
+def sentences(case):
+    """What a case says of wrong values that it knows."""
+    return {why for slips in case[3:] for _, why in slips}
 
 
 def mutated(source, changes):
