@@ -52,7 +52,7 @@ def observe(name: str) -> list[cost.Observation]:
     model = load(name)
     inputs: dict[str, Any] = dict(model.inputs)
     compiled = [build.compile(model, executor) for executor in EXECUTORS]
-    return cost.observe_together(compiled, name, **inputs)
+    return cost.observe_together(compiled, name, rounds=10, **inputs)
 
 
 def load(name: str) -> zoo.Model:
