@@ -524,7 +524,10 @@ def _causes(node: Node, found: Graph) -> Iterator[str]:
             yield f"%{node.name}: dimension {axis} of {text} is known only at run time"
         else:
             what = node.op or node.name or node.kind
-            yield f"{what}: dimension {axis} of its result {text} depends on values, not on shapes"
+            # Else a function is called whose parameter is declared with the unknown dimension.
+            by_values = node.op and any(node.expr.op.get_attr("TShapeDataDependent") or ())
+            why = "depends on values, not on shapes" if by_values else "is known only at run time"
+            yield f"{what}: dimension {axis} of its result {text} {why}"
 
 
 def _unknown_axes(shape: Shape | None) -> Iterator[tuple[Shape, int]]:

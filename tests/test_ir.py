@@ -429,6 +429,10 @@ def dynamic_cases():
             relay.Function([x], relay.argwhere(x)),
             ["argwhere: dimension 0 of its result (?, 2) depends on values, not on shapes"],
         ),
+        "declared by a parameter": (
+            relay.Function([x], relay.Call(relay.Function([anyx], relay.exp(anyx)), [x])),
+            ["exp: dimension 0 of its result (?, 4) is known only at run time"],
+        ),
         "tuple with unknown": (
             relay.Function([pair], relay.TupleGetItem(pair, 0)),
             ["%pair: dimension 0 of (?, 4) is known only at run time"] * 1,
