@@ -22,6 +22,10 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         },
         "SimplifyInference leaves a multiply and an add": {"block = 11": "block = 4"},
         "FoldConstant leaves a single kernel": {"block = 4": "block = 1", "4: 1}": "1: 1}"},
+        "runs the passes": {
+            "    block = 3\n": "    return len(fusion.groups(passes.run(blocks(count), order)))\n"
+            "    block = 3\n"
+        },
         "blocks fuse with each other": {
             "block * count": "block if 'FuseOps' in order else block * count"
         },
