@@ -114,6 +114,7 @@ class Desk:
         assert self._lab is not None
         for _ in range(2):
             if self._sandbox is None:
+                oracle.make_models(self._lab, unsafe=self._unsafe)
                 self._sandbox = Sandbox(self._lab.cells, unsafe=self._unsafe)
             try:
                 reply = self._sandbox.ask(request, seconds)

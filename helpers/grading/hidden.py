@@ -57,7 +57,7 @@ class Hidden:
     rtol: float = 1e-5
     atol: float = 1e-8
     weight: float = 1
-    timeout: float = 30
+    timeout: float = 10
 
     def inputs(self, secret: bytes, lab: str, question: str, number: int) -> Inputs:
         """The inputs of this check, the ``number``-th of a question: the same for the same secret.

@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 START = 600.0  # seconds by the clock that a lab may take to run through
 SCRATCH = "/scratch"  # in the sandbox; /tmp leads there, too
 BANK = "/checks.py"  # in a sandbox without learners' code
+ZOO = ROOT / ".state" / "zoo"  # models that the course has made, which take seconds to make
 _LINE = 10_000  # bytes of the longest line of a reply's header
 _GRACE = 30.0  # seconds beyond its own limits after which a sandbox counts as lost
 _FIRST_UID, _UIDS = 1 << 30, 1 << 29
@@ -83,8 +84,9 @@ class Sandbox:
     """A lab that has run through, ready for requests; a context manager.
 
     ``cells`` are the [id, source] of the lab's code cells. ``bank`` is the lab's ``checks.py``, for
-    a sandbox that no learner's code enters; :attr:`bank` is its place inside. With ``unsafe`` the
-    process runs as any other, see :data:`GIVEN_UP`.
+    a sandbox that no learner's code enters; :attr:`bank` is its place inside. With ``keep`` the
+    models that the lab makes are kept for other sandboxes: for the course's own answers only. With
+    ``unsafe`` the process runs as any other, see :data:`GIVEN_UP`.
 
     Raises :class:`WorkbookError` when bubblewrap cannot be used or a cell of the lab fails.
     """
@@ -94,6 +96,7 @@ class Sandbox:
         cells: Sequence[tuple[str, str]],
         *,
         bank: Path | None = None,
+        keep: bool = False,
         unsafe: bool = False,
         limits: Limits | None = None,
     ) -> None:
@@ -102,9 +105,13 @@ class Sandbox:
         """Whether all requests so far have ended by themselves and left no process behind; and
         whether the next one starts from the same state as the first."""
         self._folder = tempfile.mkdtemp(prefix="grading-") if unsafe else None
-        uid = _FIRST_UID + secrets.randbelow(_UIDS) if _is_root() and not unsafe else None
+        own_user = _is_root() and not unsafe and not keep
+        uid = _FIRST_UID + secrets.randbelow(_UIDS) if own_user else None
         self.bank = str(bank) if unsafe else BANK
-        self._process = self._start(bank, uid)
+        ZOO.mkdir(parents=True, exist_ok=True)
+        visible = ["--bind" if keep else "--ro-bind", str(ZOO), str(ZOO)]
+        visible += ["--ro-bind", str(bank), BANK] if bank else []
+        self._process = self._start(visible, uid)
         config = {
             "cells": [list(cell) for cell in cells],
             "uid": uid,
@@ -156,7 +163,7 @@ class Sandbox:
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _start(self, bank: Path | None, uid: int | None) -> subprocess.Popen[bytes]:
+    def _start(self, visible: list[str], uid: int | None) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "helpers.grading.runner"]
         if self._folder:
             place, environment = self._folder, _environment(self._folder)
@@ -165,7 +172,13 @@ class Sandbox:
         try:
             os.write(filtering, seccomp.program())
             os.lseek(filtering, 0, os.SEEK_SET)
-            box = ["bwrap", *_arguments(bank, uid, self.limits), "--seccomp", str(filtering), "--"]
+            box = [
+                "bwrap",
+                *_arguments(visible, uid, self.limits),
+                "--seccomp",
+                str(filtering),
+                "--",
+            ]
             return _popen([*box, *command], None, "/", filtering)
         except FileNotFoundError:
             raise WorkbookError(sandbox_problem()) from None
@@ -260,15 +273,15 @@ def _environment(scratch: str) -> dict[str, str]:
     }
 
 
-def _arguments(bank: Path | None, uid: int | None, limits: Limits) -> list[str]:
-    """bubblewrap's options, but for the filter and the command.
+def _arguments(visible: list[str], uid: int | None, limits: Limits) -> list[str]:
+    """bubblewrap's options, but for the filter and the command; ``visible`` are further ones.
 
-    Started as root there is no user namespace: the process inside gives up root for a user of its
-    own, because the kernel limits the number of processes of every user but root, and sees root
-    behind each user of a namespace that root has made.
+    With a ``uid`` there is no user namespace: root starts bubblewrap, and the process inside gives
+    up root for a user of its own, because the kernel limits the number of processes of every user
+    but root, and sees root behind each user of a namespace that root has made.
     """
     options = ["--die-with-parent", "--new-session", "--as-pid-1", "--hostname", "sandbox"]
-    if uid is None:
+    if uid is None:  # root without privileges can still write what is root's: see `keep`
         options += ["--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL"]
     else:
         for space in ("pid", "net", "ipc", "uts", "cgroup-try"):
@@ -277,15 +290,14 @@ def _arguments(bank: Path | None, uid: int | None, limits: Limits) -> list[str]:
     readable = {Path("/usr/bin"), Path("/usr/lib"), Path("/usr/lib64"), Path("/etc/ld.so.cache")}
     readable |= {Path(sys.prefix), Path(sys.base_prefix), ROOT / "helpers", ROOT / ".deps"}
     readable.discard(Path("/usr"))
-    for folder in sorted({parent for path in readable for parent in path.parents}):
+    for folder in sorted({parent for path in {*readable, ZOO} for parent in path.parents}):
         options += ["--perms", "0755", "--dir", str(folder)]
     for path in sorted(readable):  # a folder before what is in it
         options += ["--ro-bind-try", str(path), str(path)]
     for name in ("bin", "lib", "lib64"):
         options += ["--symlink", f"usr/{name}", f"/{name}"]
     options += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
-    if bank:
-        options += ["--ro-bind", str(bank), BANK]
+    options += visible
     options += ["--perms", "1777", "--size", str(limits.disk), "--tmpfs", SCRATCH]
     if not any(path.is_relative_to("/tmp") for path in readable):
         options += ["--symlink", SCRATCH, "/tmp"]

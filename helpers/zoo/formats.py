@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import warnings
@@ -79,7 +80,8 @@ def _from_onnx(file: Path, model: Callable[[], Any], shapes: Shapes, freeze: boo
         warnings.simplefilter("ignore")
         module = relay.frontend.from_onnx(model(), shape=dict(shapes), freeze_params=freeze)[0]
         module = relay.transform.InferType()(module)
-    _write(kept, tvm.ir.save_json(module).encode())
+    with contextlib.suppress(OSError):  # a folder that cannot be written costs only time
+        _write(kept, tvm.ir.save_json(module).encode())
     return module
 
 
