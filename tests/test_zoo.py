@@ -261,6 +261,15 @@ def test_kept_import_is_the_import(relay, monkeypatch, tmp_path):
     assert [path.suffix for path in tmp_path.iterdir()] == [".json"]
 
 
+def test_a_folder_that_cannot_be_written_costs_only_time(relay, monkeypatch, tmp_path):
+    import tvm
+
+    (tmp_path / "zoo").write_text("a file where the folder would be")
+    monkeypatch.setattr(formats, "CACHE_DIR", tmp_path / "zoo")
+    zoo._import.cache_clear()
+    assert isinstance(zoo.load("mlp").module, tvm.IRModule)
+
+
 @pytest.mark.parametrize("name", ["mlp", "squeezenet"])
 def test_generated_models_can_be_had_as_onnx_files(name, monkeypatch, tmp_path):
     import onnxruntime

@@ -57,6 +57,8 @@ class Pool(Protocol):
 
 _local = threading.local()
 _desks: list[Desk] = []
+_labs: dict[tuple[str, str], Lab] = {}
+"""The labs that this process grades, by root and name, as they were when it began."""
 
 
 def work(task: Task) -> Record:
@@ -65,7 +67,7 @@ def work(task: Task) -> Record:
     Raises :class:`WorkbookError` when the course at ``task.root`` is not the one that the task was
     made for, or when the lab cannot be graded.
     """
-    lab = _lab(task.root, task.lab)
+    lab = _labs.setdefault((task.root, task.lab), Lab(Path(task.root), task.lab))
     if lab.digest != task.digest:
         raise WorkbookError(
             f"A worker has another version of lab {task.lab} or of the grader: update it."
@@ -81,12 +83,6 @@ def work(task: Task) -> Record:
     verdicts, notes = _local.desk.grade(lab, task.data, _oracle(task.known))
     seconds = round(time.monotonic() - start, 3)
     return {"questions": as_record(verdicts), "notes": list(notes), "seconds": seconds}
-
-
-def _lab(root: str, name: str) -> Lab:
-    """A lab, read once in each thread."""
-    labs: dict[tuple[str, str], Lab] = _local.__dict__.setdefault("labs", {})
-    return labs.setdefault((root, name), Lab(Path(root), name))
 
 
 def close_desks() -> None:
@@ -172,6 +168,7 @@ def grade_class(
     to grade or no sandbox.
     """
     labs = {lab.name: lab for lab in find_labs(root)}
+    _labs.update({(str(root), name): lab for name, lab in labs.items()})
     handed_in = submission.find(submissions, list(labs))
     if out.resolve().is_relative_to(submissions.resolve()):
         raise WorkbookError(f"The results cannot lie among the submissions: not in {out}.")
