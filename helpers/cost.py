@@ -172,50 +172,47 @@ def observe_together(
 ) -> list[Observation]:
     """Measure one model on several executors, so that the numbers can be compared.
 
-    The inferences and all kernels are timed in turn, ``rounds`` times, a millisecond or two each,
-    and the fastest of each is kept: other work on the machine can only add to it. The kernels' own
-    time is that of :mod:`helpers.kernel_times`, summed over all calls.
+    The inferences and all kernels are timed in turn, ``rounds`` times, a millisecond each, and the
+    fastest of each is kept: other work on the machine can only add to it. The kernels' own time is
+    that of :mod:`helpers.kernel_times`, summed over all calls, with what it costs that weights and
+    code have left the cache since the last inference.
 
     The AOT executor does not tell what its kernels are called with, and gets the time of the graph
     executor's, which are the same: so give both. (AOT may also call a kernel for a reshape: it
     counts in ``dispatches``, and its own time is left out.)
     """
-    from helpers import counters, kernel_times
+    from helpers import counters, kernel_times, targets
 
     rounds = whole_number(rounds, "rounds", 1)
     executors = [getattr(one, "executor", None) for one in compiled]
     own = [e if e != "aot" or "graph" not in executors else "graph" for e in executors]
     calls = {e: kernel_times.calls(compiled[executors.index(e)], inputs) for e in set(own)}
-    times: list[list[float]] = [[] for _ in compiled]
-    kernels: dict[Any, list[list[float]]] = {executor: [] for executor in calls}
+    runs = []
     for one in compiled:
         one.run(**inputs)
+        function, arguments = ("invoke", ["main"]) if one.executor == "vm" else ("run", [])
+        device = targets.device_for(one.target)
+        runs.append(kernel_times.Repeated(one.runtime.module, function, device, arguments))
     for _ in range(rounds):
-        for one, seen in zip(compiled, times, strict=True):
-            seen.append(one.benchmark(repeat=3, min_seconds=_WINDOW).low)
-        for executor, found in calls.items():
-            kernels[executor].append([call.seconds() for call in found])
-    alone = {
-        executor: sum(
-            call.count * min(seconds)
-            for call, seconds in zip(calls[executor], zip(*seen, strict=True), strict=True)
-        )
-        for executor, seen in kernels.items()
-    }
+        for run in runs:
+            run.time()
+        for found in calls.values():
+            for call in found:
+                call.repeated.time()
+    alone = {}
+    for executor, found in calls.items():
+        other = kernel_times.footprint(compiled[executors.index(executor)], inputs)
+        alone[executor] = sum(kernel.total for kernel in kernel_times.finished(found, other))
     return [
         Observation(
             name=name or "model",
             executor=one.executor,
             dispatches=counters.count(one, **inputs).dispatches,
             kernel_seconds=alone[source],
-            infer_seconds=min(seen),
+            infer_seconds=run.best,
         )
-        for one, source, seen in zip(compiled, own, times, strict=True)
+        for one, source, run in zip(compiled, own, runs, strict=True)
     ]
-
-
-_WINDOW = 0.002
-"""Seconds that one timing of an inference lasts, or longer where one inference does."""
 
 
 @dataclass(frozen=True)
