@@ -816,7 +816,7 @@ HARM = [
 WALLS = {
     "no-solutions": "not any(os.path.exists(p) for p in ('{root}/solutions', '{root}/labs'))",
     "no-host-files": "not any(map(os.path.exists, ('/etc/passwd', '/var', '/opt')))",
-    "no-checkout": "sorted(os.listdir('{checkout}')) == ['.deps', '.venv', 'helpers']",
+    "no-checkout": "sorted(os.listdir('{checkout}')) == ['.deps', '.state', '.venv', 'helpers']",
     "no-network": "blocked(lambda: socket.create_connection(('192.0.2.1', 80), 1))",
     "no-loopback-service": "blocked(lambda: socket.create_connection(('127.0.0.1', {port}), 1))",
     "no-abstract-sockets": "blocked(lambda: unix(chr(0) + '{port}'))",
