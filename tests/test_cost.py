@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -392,6 +393,37 @@ def test_a_loop_is_timed_once_for_each_kernel_and_type():
     calls = kernel_times.calls(compiled, model.inputs)
     assert sum(call.count for call in calls) == counters.count(compiled, **model.inputs).dispatches
     assert max(call.count for call in calls) >= 6
+
+
+class Scripted:
+    """A TVM module whose timings are given: clock and processor, in seconds of a call."""
+
+    def __init__(self, *timings):
+        self.timings, self.numbers, self.now = list(timings), [], 0.0
+
+    def time_evaluator(self, name, device, number, repeat, min_repeat_ms=0):
+        def evaluate():
+            by_clock, of_processor = self.timings.pop(0)
+            self.numbers.append(number)
+            self.now += (number + 1) * of_processor
+            return SimpleNamespace(results=[by_clock])
+
+        return evaluate
+
+
+def test_the_best_timing_counts_and_an_interrupted_one_does_not(monkeypatch):
+    from helpers import kernel_times
+
+    # TVM chooses the number in the first one; the second is interrupted, the third is not.
+    module = Scripted((4e-5, 0), (9e-5, 2e-5), (1e-5, 2e-5), (8e-5, 8e-5))
+    monkeypatch.setattr(kernel_times.time, "process_time", lambda: module.now)
+    repeated = kernel_times.Repeated(module, "run", None, ())
+    seen = []
+    for _ in range(3):
+        repeated.time()
+        seen.append(repeated.best)
+    assert seen == pytest.approx([2e-5, 1e-5, 1e-5])
+    assert module.numbers == [1, 25, 50, 100]  # as many as last a millisecond
 
 
 def test_a_measured_bill_has_all_terms(small):
