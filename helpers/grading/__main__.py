@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import time
 from pathlib import Path
@@ -32,17 +33,20 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.unsafe:
         print(GIVEN_UP, file=sys.stderr)
-    pool: Pool = Cluster(options.cluster) if options.cluster else Threads(options.jobs)
     start = time.monotonic()
-    graded = grade_class(
-        ROOT,
-        options.submissions,
-        options.out,
-        secret=_secret(options.secret),
-        pool=pool,
-        unsafe=options.unsafe,
-        progress=show_progress,
-    )
+    with contextlib.ExitStack() as stack:
+        pool: Pool = Threads(options.jobs)
+        if options.cluster:
+            pool = stack.enter_context(Cluster(options.cluster))
+        graded = grade_class(
+            ROOT,
+            options.submissions,
+            options.out,
+            secret=_secret(options.secret),
+            pool=pool,
+            unsafe=options.unsafe,
+            progress=show_progress,
+        )
     report.write(graded, options.out)
     if sys.stderr.isatty():
         print(file=sys.stderr)

@@ -110,9 +110,10 @@ class Threads:
 
 
 class Cluster:
-    """A pool of many machines: the workers of a ``dask.distributed`` scheduler.
+    """A pool of many machines: the workers of a ``dask.distributed`` scheduler; a context manager.
 
-    Each needs the same version of the workbook at the same path, and bubblewrap.
+    Each needs the same version of the workbook at the same path, and bubblewrap. Raises
+    :class:`WorkbookError` when there is no such package or no scheduler at ``address``.
     """
 
     def __init__(self, address: str) -> None:
@@ -128,6 +129,12 @@ class Cluster:
         except (OSError, ValueError) as error:
             raise WorkbookError(f"No dask scheduler answers at {address}: {error}.") from error
         self._completed = distributed.as_completed
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Record]]:
         """See :class:`Pool`."""

@@ -38,7 +38,7 @@ from helpers.grading import encoding
 
 HEADER = struct.Struct("!dQ")
 """Of a request: seconds of processor time, and the bytes that follow."""
-WALL, SPARE = 3.0, 2.0
+WALL, SPARE = 5.0, 2.0
 """A request may take this many times its processor time, plus this many seconds, by the clock."""
 TICK = 0.05  # seconds between two looks at time and memory
 MOST_BYTES = encoding.LONGEST + 100_000
