@@ -71,6 +71,9 @@ def main() -> int:
         print(f"  {line}")
         if not works:
             problems.append(line)
+    compiler = os.environ.get("CXX") or "g++"
+    there = shutil.which(compiler) is not None
+    print(f"  C++ compiler {compiler}{'' if there else ' is missing: lesson and lab 14 need it'}")
     if not (ROOT / ".deps" / "models").is_dir():
         problems.append("The models with real weights are missing.")
     problems += wrong_packages
