@@ -287,6 +287,11 @@ def contexts(random: Generator) -> dict[str, Any]:
     return {"cases": cases}
 
 
+# A pass of TVM that a Sequential does not take.
+WRAPPED_PASS = (
+    "(lambda p: type('Own', (), {'info': p.info, '__call__': lambda self, m: p(m)})())"
+    "(getattr(transform, n)())"
+)
 # Its calls are in `log`: its name, the level of the context, whether the module has types.
 OWN_PASS = (
     "type('Own', (), {'info': __import__('types').SimpleNamespace(name=name, opt_level=level, "
@@ -325,7 +330,7 @@ def own_passes(random: Generator) -> dict[str, Any]:
 def levels_to_watch(random: Generator) -> dict[str, Any]:
     """Names of passes and a program for each."""
     others = ["FuseOps", "ToBasicBlockNormalForm", "AlterOpLayout", "LabelOps", "FastMath"]
-    names = ["FoldConstant", "SimplifyInference", "NoSuchPass", str(random.choice(others))]
+    names = ["FoldConstant", "SimplifyInference", "DeadCodeElimination", str(random.choice(others))]
     return {"cases": [[name, text(random)] for name in names]}
 
 
@@ -386,11 +391,20 @@ def turns(*sizes: int) -> Callable[[Generator], dict[str, Any]]:
             [3, [[1, 2, 0], None]],
             [3, [[1, 2, 0]]],
             [3, [[1, 2, 0], "exp", [2, 0, 1]]],
+            [3, [[1, 2, 0], "add", [2, 0, 1]]],
         ]
         for _ in range(8):
             rank, length = random.integers(2, [5, 6]).tolist()
             chain: list[Any] = [random.permutation(rank).tolist() for _ in range(length)]
-            cases.append([rank, [*chain[:2], *(["tanh", *chain[2:]] if length > 3 else [])]])
+            cases.append(
+                [
+                    rank,
+                    [
+                        *chain[:2],
+                        *([str(random.choice(["tanh", "add"])), *chain[2:]] if length > 3 else []),
+                    ],
+                ]
+            )
         return {
             "cases": [[random.permutation(sizes)[:rank].tolist(), chain] for rank, chain in cases]
         }
@@ -399,11 +413,12 @@ def turns(*sizes: int) -> Callable[[Generator], dict[str, Any]]:
 
 
 ROW = (
-    "__import__('functools').reduce(lambda e, s: getattr(relay, s)(e) if isinstance(s, str) else "
-    "relay.transpose(e, s), steps, relay.var('x', shape=tuple(shape)))"
+    "__import__('functools').reduce(lambda e, s: relay.transpose(e, s) if not isinstance(s, str) "
+    "else e + relay.const(0.0) if s == 'add' else getattr(relay, s)(e), steps, "
+    "relay.var('x', shape=tuple(shape)))"
 )
 LEFT_OF_ROWS = (
-    "[(lambda f: [[axes_of(n.expr) for n in ir.graph(f).calls if n.op == 'transpose'], "
+    "[(lambda f: [[axes_of(n.expr) if n.op == 'transpose' else n.op for n in ir.graph(f).calls], "
     "programs.evaluate(f, {'x': programs.entries(tuple(shape))})])"
     f"(program(merge_transposes(modules.typed(program({ROW}))['main']).body))"
     " for shape, steps in cases]"
@@ -559,9 +574,9 @@ HIDDEN = {
     ],
     "q2": [
         Hidden(
-            "random programs, lists of passes and contexts",
+            "passes of TVM that only a direct call can run: random lists, programs and contexts",
             probe=(
-                f"[kernels(compose({MODULE}, [getattr(transform, n)() for n in names],"
+                f"[kernels(compose({MODULE}, [{WRAPPED_PASS} for n in names],"
                 " PassContext(**given))) for text, names, given in cases]"
             ),
             draw=contexts,
@@ -623,12 +638,12 @@ HIDDEN = {
     ],
     "q5": [
         Hidden(
-            "transposes in a row, all axes equally long: the axes left, and the values",
+            "transposes in a row, all axes equally long: what is left, and the values",
             probe=LEFT_OF_ROWS,
             draw=turns(3, 3, 3, 3),
         ),
         Hidden(
-            "transposes in a row, no two axes equally long: the axes left, and the values",
+            "transposes in a row, no two axes equally long: what is left, and the values",
             probe=LEFT_OF_ROWS,
             draw=turns(2, 3, 4, 5),
         ),
