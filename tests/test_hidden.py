@@ -66,7 +66,8 @@ def limited(seconds):
         raise TimeoutError(f"more than {seconds} s")
 
     before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    # Again and again: an exception that rises while an object is being deleted is dropped.
+    signal.setitimer(signal.ITIMER_PROF, seconds, 0.1)
     try:
         yield
     finally:
