@@ -182,6 +182,11 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
             )
         },
         "compiling changes the program": {"modules.copy(program)": "program"},
+        "the weights of the lab, whatever is given": {
+            "graph = relay.build(program, CPU, params=weights)": (
+                "graph = relay.build(program, CPU, params=WEIGHTS)"
+            )
+        },
     },
 }
 
