@@ -221,6 +221,7 @@ def _name_cells(notebook: NotebookNode, page_name: str) -> None:
 
 CODE_STUB = "# your code here"
 NOT_WRITTEN = 'raise NotImplementedError("your code here")'
+TEXT_STUB = "*Your answer here.*"
 
 
 def blank_answers(source: str) -> str:
@@ -244,27 +245,10 @@ def blank_answers(source: str) -> str:
 def release_preprocessors() -> list[Any]:
     """nbgrader's steps from the master to the lab that is given out, in nbgrader's order."""
     from nbgrader import preprocessors as steps
-    from nbgrader.utils import is_solution
 
-    class ClearAnswers(steps.ClearSolutions):
-        """Leave something that runs: ``None`` for a value, a raise in the body of a function."""
+    from tools.clear_answers import ClearAnswers
 
-        def _replace_solution_region(self, cell: NotebookNode, language: str) -> bool:
-            if cell.cell_type != "code":
-                return bool(super()._replace_solution_region(cell, language))
-            if is_solution(cell) and self.begin_solution_delimeter not in cell.source:
-                cell.source = blank_answers(cell.source)
-                return True
-            replaced = bool(super()._replace_solution_region(cell, language))
-            cell.source = re.sub(
-                rf"^([ \t]+){CODE_STUB}$",
-                rf"\g<0>\n\g<1>{NOT_WRITTEN}",
-                cell.source,
-                flags=re.MULTILINE,
-            )
-            return replaced
-
-    clear = ClearAnswers(code_stub={"python": CODE_STUB}, text_stub="*Your answer here.*")
+    clear = ClearAnswers()
     clear.log.disabled = True  # what it logs, it raises as well
     return [
         steps.CheckCellMetadata(),

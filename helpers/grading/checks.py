@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 import re
 import reprlib
 import textwrap
@@ -69,8 +70,15 @@ class Outcome:
 def question(
     name: str, answer: Any, cases: Sequence[Case], *, rtol: float = 1e-5, atol: float = 1e-8
 ) -> None:
-    """Run the public checks of one question and print the verdict; see :func:`judge`."""
-    print(judge(name, answer, cases, rtol=rtol, atol=atol))
+    """Run the public checks of one question and print the verdict; see :func:`judge`.
+
+    Under nbgrader a verdict other than *passed* also raises ``AssertionError``: to nbgrader a cell
+    that raises nothing is worth all its points.
+    """
+    outcome = judge(name, answer, cases, rtol=rtol, atol=atol)
+    print(outcome)
+    if os.environ.get("NBGRADER_EXECUTION") and (outcome.failure or not outcome.attempted):
+        raise AssertionError(str(outcome).splitlines()[0])
 
 
 def judge(
