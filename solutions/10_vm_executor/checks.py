@@ -269,7 +269,6 @@ def moves(random: Generator) -> list[Any]:
         ["Move", [2, 0], [a, b]],
         ["Move", [0, 1], [a, b]],
         ["Move", [1, 1], [a, b]],
-        ["Move", [0, 1], [{"tuple": [a, b]}, None]],
         ["LoadConst", [0, 0], [a]],
         ["LoadConst", [1, 1], [a, b]],
         ["LoadConst", [1, 2], [a, None]],
@@ -293,6 +292,7 @@ def tuples(random: Generator) -> list[Any]:
         ["AllocData", [3, 0, order], [a, b, [c, a]]],
         ["AllocData", [2, 0, [1, 0]], [{"tuple": [a, b]}, c]],
         ["GetField", [1, 0, 0], [{"tuple": [a, b, c]}, b]],
+        ["Move", [1, 0], [{"tuple": [a, b]}, None]],
         ["GetField", [1, 0, 2], [{"tuple": [a, b, c]}]],
         ["GetField", [0, 1, 1], [a, {"tuple": [a, [b, c]]}]],
     ]
@@ -550,9 +550,10 @@ HIDDEN = {
         ),
         Hidden(
             "a move of a tensor whose numbers change later",
-            probe="[plain(frame.registers[1]) for frame in [Frame(None, [tensor(numbers), None])] "
+            probe="[plain(frame.registers[1]) for moved in [tensor(numbers)] "
+            "for frame in [Frame(None, [moved, None])] "
             "for _ in [move_and_jump(Machine([frame]), frame, Move(1, 0))] "
-            "for _ in [frame.registers[0].array.copyfrom(np.asarray(numbers[::-1]))]]",
+            "for _ in [moved.array.copyfrom(np.asarray(numbers[::-1]))]]",
             draw=lambda random: {"numbers": [1, int(random.integers(2, 99))]},
         ),
         Hidden(
