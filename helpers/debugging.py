@@ -76,17 +76,31 @@ def kernel_results(library: Any, inputs: Mapping[str, Any]) -> list[tuple[str, n
 
     ``library`` is what ``relay.build`` gives for the graph executor. TVM's debug executor runs the
     list call by call; ``__nop`` (a reshape) is among them. A kernel with several results has
-    several entries.
+    several entries. Raises :class:`WorkbookError` for another kind of library, and when an input is
+    missing, unknown, or of another shape or data type: TVM would compute something all the same.
     """
     need_relay()
     import tvm
 
+    if not hasattr(library, "get_graph_json"):
+        raise WorkbookError("Give what relay.build makes for the graph executor: it has a graph.")
     nodes = json.loads(library.get_graph_json())["nodes"]
     debug = library["debug_create"]("default", tvm.cpu())
+    wanted = {node["name"] for node in nodes if node["op"] == "null"} - set(library.get_params())
+    if wanted != set(inputs):
+        raise WorkbookError(
+            f"This build wants the inputs {sorted(wanted)}, and {sorted(inputs)} were given."
+        )
     found = []
     with native_log_quiet():
         for name, value in inputs.items():
-            debug["set_input"](name, tvm.nd.array(np.asarray(value)))
+            array, place = np.asarray(value), debug["get_input"](name)
+            if (array.shape, array.dtype.name) != (tuple(place.shape), place.dtype):
+                raise WorkbookError(
+                    f'The input "{name}" must be {place.dtype}{list(place.shape)}, and '
+                    f"{array.dtype.name}{list(array.shape)} was given."
+                )
+            debug["set_input"](name, tvm.nd.array(array))
         for index, node in enumerate(nodes):
             debug["execute_node"](index)
             if node["op"] == "null":

@@ -86,6 +86,30 @@ def test_results_of_all_kernels():
     assert {name for name, _ in found} == {"fused_exp_sum", "fused_negative", "fused_split"}
 
 
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({}, r"wants the inputs \['x'\], and \[\] were given"),
+        ({"y": np.ones(4, "float32")}, r"wants the inputs \['x'\], and \['y'\] were given"),
+        ({"x": np.ones(8, "float32")}, r'"x" must be float32\[4\], and float32\[8\] was given'),
+        ({"x": np.ones(2, "float64")}, r'"x" must be float32\[4\], and float64\[2\] was given'),
+    ],
+)
+def test_wrong_inputs_are_refused(inputs, message):
+    """TVM takes all but the third: it leaves the input as it is, or reads 16 bytes as 4 floats."""
+    from tvm import relay
+
+    weights = relay.const(np.ones(4, "float32"))
+    built = library(relay.add(relay.var("x", shape=(4,)), weights))
+    with pytest.raises(WorkbookError, match=message):
+        debugging.kernel_results(built, inputs)
+
+
+def test_a_library_without_a_graph_is_refused():
+    with pytest.raises(WorkbookError, match="for the graph executor"):
+        debugging.kernel_results(object(), {})
+
+
 def kernels_with(limit, level=3):
     """Names of the kernels of exp(x) + exp(x) * (2 - 1), and the optional passes of its build."""
     import tvm
