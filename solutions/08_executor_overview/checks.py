@@ -300,7 +300,7 @@ def texts(random: Generator, make: Callable[[Generator], Any]) -> Inputs:
 
 
 def services(random: Generator) -> list[Any]:
-    """Arguments of total: edge cases, then drawn ones."""
+    """Arguments of total with batches and warm-up: edge cases, then drawn ones."""
     found: list[Any] = [
         [7_000, 300, 20, 1, "none", 1, 1, 1, 0],
         [7_000, 300, 20, 5, "none", 5, 8, 3, 2],
@@ -324,6 +324,21 @@ def services(random: Generator) -> list[Any]:
     return found
 
 
+def one_by_one(random: Generator) -> list[Any]:
+    """The same services, with neither batches nor warm-up."""
+    return [[*service[:6], 1, 1, 0] for service in services(random)]
+
+
+def plain_bills(random: Generator) -> list[list[int]]:
+    """Arguments of largest without ties, and with an inference shorter than another term."""
+    found = []
+    for _ in range(20):
+        infer = int(random.integers(2, 50))
+        terms = infer * random.permutation(40)[:2] + random.integers(1, infer, size=2)
+        found.append([*terms.tolist(), infer] if max(terms) > infer else [infer + 1, 0, infer])
+    return found
+
+
 def bills(random: Generator) -> list[list[int]]:
     """Arguments of largest: ties, terms of 0, one inference above all; then drawn ones."""
     found = [[0, 0, 1], [5, 5, 5], [6, 6, 7], [0, 8, 3], [9, 0, 3], [8, 9, 9], [10**12, 1, 7]]
@@ -336,12 +351,15 @@ def bills(random: Generator) -> list[list[int]]:
     return found
 
 
-def graph(random: Generator) -> list[Any]:
-    """[graph JSON, weights, batch]: kernels with one or two results, weights, reshapes."""
+def graph(random: Generator, plain: bool = False) -> list[Any]:
+    """[graph JSON, weights, batch]: kernels with one or two results, weights, reshapes.
+
+    A plain one has kernels with one result of float32, and no reshapes.
+    """
     nodes: list[Any] = [{"op": "null", "name": "x", "inputs": []}]
     rows, weights = [0, 1], ["unused"]
     shapes: list[list[int]] = [[1, 12]]
-    dtypes = [str(random.choice(DTYPES))]
+    dtypes = [str(random.choice(DTYPES[:1] if plain else DTYPES))]
     live = [[0, 0]]  # results that a kernel may read
     for place in range(int(random.integers(3, 9))):
         read = [live[int(k)] for k in random.permutation(len(live))[: int(random.integers(1, 3))]]
@@ -351,17 +369,20 @@ def graph(random: Generator) -> list[Any]:
             nodes.append({"op": "null", "name": name, "inputs": []})
             rows.append(rows[-1] + 1)
             shapes.append(random.integers(1, 9, size=int(random.integers(3))).tolist())
-            dtypes.append(str(random.choice(DTYPES)))
+            dtypes.append(str(random.choice(DTYPES[:1] if plain else DTYPES)))
             read.append([len(nodes) - 1, 0])
-        number, reshape = len(nodes), random.random() < 0.3
+        number, reshape = len(nodes), not plain and random.random() < 0.3
         if reshape:
             (source, result) = read[0]
             read, shape = read[:1], shapes[rows[source] + result]
             results = [([*shape, 1], dtypes[rows[source] + result])]
         else:
             results = [
-                ([1, *random.integers(1, 9, size=2).tolist()], str(random.choice(DTYPES)))
-                for _ in range(int(random.integers(1, 3)))
+                (
+                    [1, *random.integers(1, 9, size=2).tolist()],
+                    str(random.choice(DTYPES[:1] if plain else DTYPES)),
+                )
+                for _ in range(1 if plain else int(random.integers(1, 3)))
             ]
         function = "__nop" if reshape else f"tvmgen_default_fused_{place}"
         attributes = {"num_outputs": str(len(results)), "func_name": function}
@@ -432,12 +453,22 @@ HIDDEN = {
     ],
     "q3": [
         Hidden(
-            "services of one and several processes, and with few requests each",
+            "services of one and several processes, one request at a time",
+            probe="[total(*service) for service in cases]",
+            draw=lambda random: {"cases": one_by_one(random)},
+        ),
+        Hidden(
+            "services with batches and a warm-up, and with few requests for each process",
             probe="[total(*service) for service in cases]",
             draw=lambda random: {"cases": services(random)},
         ),
     ],
     "q4": [
+        Hidden(
+            "bills with three different terms",
+            probe="[largest(*bill) for bill in cases]",
+            draw=lambda random: {"cases": plain_bills(random)},
+        ),
         Hidden(
             "bills with equal terms, with terms of 0, and with a long inference",
             probe="[largest(*bill) for bill in cases]",
@@ -445,6 +476,11 @@ HIDDEN = {
         ),
     ],
     "q5": [
+        Hidden(
+            "graphs of float32 with weights, each kernel with one result",
+            probe="[moved(graph, set(weights), batch) for graph, weights, batch in cases]",
+            draw=lambda random: {"cases": [graph(random, plain=True) for _ in range(6)]},
+        ),
         Hidden(
             "graphs with several results, types, reshapes, and weights that no kernel reads",
             probe="[moved(graph, set(weights), batch) for graph, weights, batch in cases]",
