@@ -361,7 +361,8 @@ def test_a_name_harms_nothing(graded):
         assert points(result(graded, name)) == cases.FULL
     inside = {path.resolve().relative_to(graded.resolve()).parts[0] for path in graded.rglob("*")}
     assert inside == {
-        "results", "feedback", "oracles", "grades.csv", "summary.html", "summary.json"
+        "results", "feedback", "oracles", "grades.csv", "canvas.csv", "moodle.csv",
+        "summary.html", "summary.json",
     }  # fmt: skip
     with (graded / "grades.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -507,7 +508,7 @@ def test_a_changed_submission_or_secret_is_graded_again(course, some, tmp_path):
     changed = {name for name in after if after[name] != before[name]}
     assert changed == {
         "results/abort/91_bytes.json", "feedback/abort.html",
-        "grades.csv", "summary.html", "summary.json",
+        "grades.csv", "canvas.csv", "moodle.csv", "summary.html", "summary.json",
     }  # fmt: skip
     told = []
     grade_class(course, some, out, secret=b"other", progress=lambda *numbers: told.append(numbers))

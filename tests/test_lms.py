@@ -1,6 +1,9 @@
-"""Grades and labs for other systems: nbgrader makes the labs from the masters."""
+"""Labs and grades for other systems: nbgrader, Canvas and Moodle."""
 
 import collections
+import csv
+import io
+import re
 import subprocess
 import sys
 
@@ -8,7 +11,10 @@ import nbformat
 import pytest
 from nbgrader.nbgraderformat import MetadataValidator
 
-from helpers.grading import checks
+from helpers.errors import WorkbookError
+from helpers.grading import __main__ as command
+from helpers.grading import checks, lms, report
+from helpers.grading.cohort import Class
 from helpers.kernels import ROOT
 from tools.build_notebooks import is_learners
 from tools.pages import as_text, find_pages, without_outputs
@@ -84,3 +90,134 @@ def test_under_nbgrader_a_check_that_does_not_pass_raises(answer, verdict, monke
     else:
         checks.question("q1", answer, cases)
     assert capsys.readouterr().out == printed
+
+
+# --- Canvas and Moodle ---------------------------------------------------------------------------
+
+
+def record(student, lab, points, of):
+    """A result with one graded question, and one that is marked by hand."""
+    questions = [
+        {"question": "q1", "state": "graded", "points": points, "of": of - 2, "checks": []},
+        {"question": "q2", "state": "by hand", "points": 0, "of": 2, "checks": []},
+    ]
+    return {
+        "student": student, "lab": lab, "points": points, "of": of,
+        "notes": [], "questions": questions,
+    }  # fmt: skip
+
+
+CLASS = Class(
+    [
+        record("ada", "01_relay_ir", 4.5, 7),
+        record("ada", "03_operator_fusion", 1 / 3, 3),
+        record("=HYPERLINK(1)", "03_operator_fusion", 0, 3),
+    ],
+    ["=HYPERLINK(1)", "ada", "bob"],
+    [],
+)
+ROSTER = """\ufefffolder,Student,ID,SIS Login ID,Section,Email Address,Notes
+ada,"Lovelace, Ada",17,al17,A,ada@example.org,x
+bob,"O'Hara, Bob",18,bo18,B,bob@example.org,
+=HYPERLINK(1),Eve,,,B,eve@example.org
+,,,,,nobody@example.org,
+"""
+
+
+def rows(text):
+    return list(csv.reader(io.StringIO(text)))
+
+
+@pytest.fixture
+def roster(tmp_path):
+    path = tmp_path / "roster.csv"
+    path.write_text(ROSTER, encoding="utf-8")
+    return lms.read_roster(path)
+
+
+def test_canvas_gets_its_columns_and_what_a_lab_is_worth(roster):
+    assert rows(lms.canvas(CLASS, roster)) == [
+        [
+            "Student", "ID", "SIS User ID", "SIS Login ID", "Section",
+            "01_relay_ir", "03_operator_fusion",
+        ],
+        ["    Points Possible", "", "", "", "", "7", "3"],
+        ["Eve", "", "", "", "B", "", "0"],
+        ["Lovelace, Ada", "17", "", "al17", "A", "4.5", "0.333"],
+        ["O'Hara, Bob", "18", "", "bo18", "B", "", ""],
+    ]  # fmt: skip
+
+
+def test_moodle_gets_a_column_that_tells_who_everybody_is(roster):
+    assert rows(lms.moodle(CLASS, roster)) == [
+        ["Email address", "01_relay_ir", "03_operator_fusion"],
+        ["eve@example.org", "-", "0"],
+        ["ada@example.org", "4.5", "0.333"],
+        ["bob@example.org", "-", "-"],
+    ]
+
+
+@pytest.mark.parametrize("roster", [{}, {"ada": {"Email address": "ada@example.org"}}])
+def test_without_a_roster_for_all_the_folder_is_the_login(roster):
+    table = rows(lms.moodle(CLASS, roster))
+    assert table[0][0] == "Username"
+    assert [row[0] for row in table[1:]] == ["'=HYPERLINK(1)", "ada", "bob"]
+    logins = [row[3] for row in rows(lms.canvas(CLASS, roster))[2:]]
+    assert logins[::2] == ["'=HYPERLINK(1)", "bob"]
+
+
+NAMES = ["=1+1", "+1", "-1", "@a", "Points Possible", 'Read, "me"', "a\nb", "\udcff", "Zoë 李"]
+
+
+def test_no_name_is_a_formula_or_another_row_of_the_table():
+    records = [record(lms.printable(name), "01_relay_ir", 1, 3) for name in NAMES]
+    graded = Class(records, NAMES, [])
+    for text in (lms.canvas(graded, {}), lms.moodle(graded, {}), report.grades(graded)):
+        text.encode()  # is UTF-8
+        cells = [cell for row in rows(text) for cell in row]
+        assert not [cell for cell in cells if re.match(r"[=+@\t\r]|-.", cell)]
+    canvas = rows(lms.canvas(graded, {}))
+    assert sum("Points Possible" in row[0] for row in canvas) == 1
+    assert [row[-1] for row in canvas] == ["01_relay_ir", "3", *["1"] * len(NAMES)]
+    assert {len(row) for row in canvas} == {6}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "needs a column `folder`"),
+        ("Student,ID\nAda,1\n", "needs a column `folder`"),
+        ("folder,Name\nada,Ada\n", "one or more of Student, ID, SIS User ID"),
+        ("folder;ID\nada;1\n", "separated by commas"),
+        ("folder,ID\nada,1\nada,2\n", "two rows for the folder 'ada'"),
+        ("folder,ID\nada,1\nbob,1\n", "folders 'ada' and 'bob' the same ID"),
+        ("folder,ID\nada,\udcff\n", "cannot be read as UTF-8 CSV"),
+    ],
+)
+def test_a_wrong_roster_is_told_in_a_sentence(text, said, tmp_path):
+    path = tmp_path / "roster.csv"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(WorkbookError) as raised:
+        lms.read_roster(path)
+    assert said in str(raised.value)
+
+
+def test_the_command_reads_the_roster_and_names_who_is_not_in_it(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "roster.csv"
+    path.write_text("folder,ID number\nada,17\n=HYPERLINK(1),18\n", encoding="utf-8")
+    monkeypatch.setattr(command, "grade_class", lambda *a, **k: CLASS)
+    out = tmp_path / "out"
+    out.mkdir()
+    assert command.main([str(tmp_path), str(out), "--roster", str(path)]) == 0
+    assert "Not in " in capsys.readouterr().out
+    first = (out / "moodle.csv").read_bytes()
+    path.write_text(path.read_text() + "bob,19\n", encoding="utf-8")
+    assert command.main([str(tmp_path), str(out), "--roster", str(path)]) == 0
+    assert "Not in " not in capsys.readouterr().out
+    assert first.splitlines()[0].startswith(b"Username")
+    assert [row[0] for row in rows((out / "moodle.csv").read_text())] == [
+        "ID number", "18", "17", "19"
+    ]  # fmt: skip
+    again = {path.name: path.read_bytes() for path in out.glob("*.csv")}
+    assert command.main([str(tmp_path), str(out), "--roster", str(path)]) == 0
+    assert again == {path.name: path.read_bytes() for path in out.glob("*.csv")}

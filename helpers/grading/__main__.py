@@ -9,9 +9,10 @@ import time
 from pathlib import Path
 
 from helpers.errors import WorkbookError, exit_with_sentence
-from helpers.grading import report
+from helpers.grading import lms, report
 from helpers.grading.cohort import Cluster, Pool, Threads, grade_class
 from helpers.grading.sandbox import GIVEN_UP, ROOT
+from helpers.grading.submission import printable
 
 
 def show_progress(done: int, total: int) -> None:
@@ -27,12 +28,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("submissions", type=Path, help="one folder or zip file for each student")
     parser.add_argument("out", type=Path, help="where the results go; start again to continue")
     parser.add_argument("--secret", type=Path, help="a file: the hidden inputs are drawn from it")
+    parser.add_argument("--roster", type=Path, help="a CSV file: who the folders belong to")
     parser.add_argument("--jobs", type=int, help="submissions at once (default: processor cores)")
     parser.add_argument("--cluster", help="address of a dask scheduler, as tcp://host:8786")
     parser.add_argument("--unsafe", action="store_true", help=GIVEN_UP)
     options = parser.parse_args(arguments)
     if options.unsafe:
         print(GIVEN_UP, file=sys.stderr)
+    roster = lms.read_roster(options.roster) if options.roster else {}
     start = time.monotonic()
     with contextlib.ExitStack() as stack:
         pool: Pool = Threads(options.jobs)
@@ -47,11 +50,14 @@ def main(arguments: list[str] | None = None) -> int:
             unsafe=options.unsafe,
             progress=show_progress,
         )
-    report.write(graded, options.out)
+    report.write(graded, options.out, roster)
     if sys.stderr.isatty():
         print(file=sys.stderr)
     seconds = time.monotonic() - start
     print(f"{len(graded.records)} notebooks of {len(graded.students)} students, {seconds:.0f} s.")
+    unknown = [printable(name) for name in graded.students if roster and name not in roster]
+    if unknown:
+        print(f"Not in {options.roster}: {', '.join(unknown)}.")
     print(f"Points: {options.out / 'grades.csv'}. Overview: {options.out / 'summary.html'}.")
     return 0
 

@@ -6,9 +6,7 @@ same results give the same bytes.
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from helpers import artifact_cache
+from helpers.grading import lms
 from helpers.grading.cohort import Class
+from helpers.grading.lms import number
 from helpers.grading.submission import file_name, printable
 
 Record = dict[str, Any]
@@ -43,9 +43,14 @@ STATES = {
 """What is said of a question that was not run."""
 
 
-def write(graded: Class, out: Path) -> None:
-    """Write ``grades.csv``, ``feedback/``, ``summary.html`` and ``summary.json`` into ``out``."""
+def write(graded: Class, out: Path, roster: lms.Roster | None = None) -> None:
+    """Write ``grades.csv``, ``feedback/``, ``summary.html`` and ``summary.json`` into ``out``.
+
+    Beside them ``canvas.csv`` and ``moodle.csv``, in which ``roster`` says who the students are.
+    """
     files = {"grades.csv": grades(graded), "summary.html": summary_page(graded)}
+    files["canvas.csv"] = lms.canvas(graded, roster or {})
+    files["moodle.csv"] = lms.moodle(graded, roster or {})
     files["summary.json"] = json.dumps(summary(graded), indent=1, sort_keys=True) + "\n"
     for student in graded.students:
         mine = [r for r in graded.records if r["student"] == printable(student)]
@@ -56,28 +61,20 @@ def write(graded: Class, out: Path) -> None:
         artifact_cache.write(path, text.encode())
 
 
-def number(value: float) -> str:
-    """Points as people write them: no more digits than needed."""
-    return f"{round(value, 3):g}"
-
-
 def grades(graded: Class) -> str:
     """The table of points as CSV: student, lab, question, points, of.
 
     A question to be marked by hand has no points yet. A name that a spreadsheet would take for a
     formula gets an apostrophe before it.
     """
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(["student", "lab", "question", "points", "of"])
+    rows = []
     for record in graded.records:
-        student = record["student"]
-        name = f"'{student}" if student[:1] in ("=", "+", "-", "@") else student
+        name = lms.harmless(record["student"])
         for verdict in record["questions"]:
             points = "" if verdict["state"] == "by hand" else number(verdict["points"])
             of = number(verdict["of"])
-            writer.writerow([name, record["lab"], verdict["question"], points, of])
-    return table.getvalue()
+            rows.append([name, record["lab"], verdict["question"], points, of])
+    return lms.table(["student", "lab", "question", "points", "of"], rows)
 
 
 def feedback_page(student: str, records: Sequence[Record]) -> str:
