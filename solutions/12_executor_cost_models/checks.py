@@ -1,4 +1,10 @@
-"""Lab 12: wrong answers, which the public checks must refuse, and other right ones."""
+"""Lab 12: wrong answers, other right ones, and the hidden checks."""
+
+from typing import Any
+
+from numpy.random import Generator
+
+from helpers.grading.hidden import Hidden
 
 # Question -> what is wrong with the answer -> which of its texts are replaced by what.
 WRONG: dict[str, dict[str, dict[str, str]]] = {
@@ -192,4 +198,161 @@ def totals(lengths, edges, static, dynamic, build, vm_build):
         result["dynamic"] += dynamic(length)
     return result
 """,
+}
+
+
+def services(random: Generator) -> list[Any]:
+    """A bill, requests, processes, kept: one request, one process, terms of 0; then drawn ones."""
+    found: list[Any] = [
+        [[1000, 200, 50, 10], 1, 1, True],
+        [[1000, 200, 50, 10], 1, 6, False],
+        [[1000, 200, 50, 10], 2, 6, True],
+        [[0, 0, 9, 9], 40, 3, False],
+    ]
+    for _ in range(30):
+        bill = [int(random.integers(most)) for most in (3_000_000, 50_000, 9_000, 4_000)]
+        requests, processes = (int(random.integers(1, most)) for most in (5_000, 30))
+        found.append([bill, requests, processes, bool(random.random() < 0.5)])
+    return found
+
+
+def two_bills(random: Generator) -> list[Any]:
+    """Pairs of bills: crossings at a whole number, at once, and none; then drawn ones."""
+    found = [
+        [[100, 0, 2, 2], [40, 0, 12, 12]],
+        [[41, 0, 12, 12], [42, 0, 2, 2]],
+        [[9, 3, 4, 4], [5, 0, 4, 4]],
+        [[0, 30, 5, 5], [10, 0, 6, 6]],
+        [[0, 30, 7, 6], [10, 0, 6, 5]],
+        [[10, 0, 90, 4], [60, 5, 7, 3]],
+    ]
+    while len(found) < 40:
+        pair = [[int(random.integers(most)) for most in (900, 300, 90, 40)] for _ in range(2)]
+        fixed = [compiled + load + first - infer for compiled, load, first, infer in pair]
+        if fixed[0] != fixed[1]:
+            found.append(pair)
+    return found
+
+
+def observed(random: Generator) -> list[Any]:
+    """Rows of k, K, T: exact ones, and such that a free fit would make f or t_d negative."""
+    found: list[Any] = [
+        [[1, 8, 14], [3, 2, 16], [7, 30, 60]],
+        [[4, 12, 13], [8, 20, 26], [16, 40, 56], [40, 90, 140]],
+        [[4, 12, 17], [8, 90, 94], [16, 300, 304], [40, 800, 803]],
+    ]
+    for _ in range(20):
+        fixed, dispatch = random.uniform(0, 9), random.uniform(0.2, 3)
+        rows = []
+        for k in random.choice(90, size=int(random.integers(4, 8)), replace=False) + 1:
+            kernels = float(k * random.lognormal(1, 1))
+            time = float((fixed + dispatch * k + kernels) * random.uniform(0.9, 1.1))
+            rows.append([int(k), round(kernels, 1), max(round(time, 1), round(kernels, 1) + 0.1)])
+        found.append(rows)
+    return found
+
+
+def traffics(random: Generator) -> list[Any]:
+    """Lengths, edges, build and vm_build: one request, lengths on edges; then drawn ones."""
+    found: list[Any] = [
+        [[5], [5], 1000, 3000],
+        [[5], [3, 8, 20], 1000, 3000],
+        [[8, 8, 3], [3, 8, 20], 1000, 3000],
+    ]
+    for _ in range(12):
+        lengths = random.integers(1, 300, size=int(random.integers(1, 60)))
+        edges = {*random.integers(1, 300, size=4).tolist(), int(max(lengths)) + 9}
+        prices = [int(random.integers(1, most)) for most in (60_000, 200_000)]
+        found.append([lengths.tolist(), sorted(edges), *prices])
+    return found
+
+
+def choices(random: Generator) -> list[Any]:
+    """Times, needs, served needs and a weight, without ties."""
+    found: list[Any] = []
+    while len(found) < 40:
+        names = ["graph", "aot", "vm", "other"][: int(random.integers(2, 5))]
+        times: dict[str, Any] = {name: int(random.integers(5, 40)) for name in names}
+        if random.random() < 0.4:
+            times[names[0]] = None
+        needs = {need: int(random.integers(0, 9)) for need in ("a", "b", "c")} | {"d": 1}
+        serves = {name: [need for need in needs if random.random() < 0.6] for name in names}
+        weight = float(random.choice([0.0, 0.2, 0.5, 0.8, 1.0]))
+        able = [name for name in names if times[name] is not None]
+        fastest, whole = min(times[name] for name in able), sum(needs.values())
+        scores = sorted(
+            weight * times[name] / fastest
+            + (1 - weight) * (whole - sum(needs[need] for need in serves[name])) / whole
+            for name in able
+        )
+        if len(scores) == 1 or scores[1] - scores[0] > 1e-6:
+            found.append([times, needs, serves, weight])
+    return found
+
+
+# What the grader asks of an answer: other arguments, compared with the reference solution.
+HIDDEN = {
+    "q1": [
+        Hidden(
+            "services of one and several processes, with kept artefacts and without",
+            probe="[total(Bill(*bill), *service) for bill, *service in cases]",
+            draw=lambda random: {"cases": services(random)},
+        ),
+    ],
+    "q2": [
+        Hidden(
+            "pairs of bills in both orders, with and without a break-even",
+            probe="[break_even(Bill(*a), Bill(*b)) for a, b in cases]",
+            draw=lambda random: {"cases": two_bills(random)},
+        ),
+    ],
+    "q3": [
+        Hidden(
+            "an lstm with other numbers of rows, and an mlp with another batch",
+            probe=(
+                "[dispatches(built['lstm, 7 rows', 'vm'], "
+                "zoo.load('lstm', hidden=32, sample_length=n).inputs) for n in rows] + "
+                "[dispatches(built['mlp, any batch', 'vm'], "
+                "{'data': np.zeros((rows[1], 1, 28, 28), 'float32')})]"
+            ),
+            draw=lambda random: {"rows": [1, *random.integers(2, 25, size=3).tolist()]},
+        ),
+        Hidden(
+            "models with another number of layers, on the graph executor and on AOT",
+            probe=(
+                "[dispatches(build.compile(other, kind), other.inputs) "
+                "for other in [zoo.load('early_exit', layers=layers, both=True)] "
+                "for kind in ('graph', 'aot')] + "
+                "[dispatches(built['mlp', 'aot'], models['mlp'].inputs)]"
+            ),
+            draw=lambda random: {"layers": int(random.choice([1, 3]))},
+            timeout=20,
+        ),
+    ],
+    "q4": [
+        Hidden(
+            "measured times with errors, also where a free fit would be negative",
+            probe="[[float(x) for x in fit([tuple(row) for row in rows])] for rows in cases]",
+            draw=lambda random: {"cases": observed(random)},
+            rtol=1e-4,
+            atol=1e-6,
+        ),
+    ],
+    "q5": [
+        Hidden(
+            "traffics of 1 to 60 requests, with lengths on an edge and edges that none needs",
+            probe=(
+                "[totals(lengths, edges, lambda n: 7 * n + n * n, lambda n: 90 + 11 * n + n * n, "
+                "*prices) for lengths, edges, *prices in cases]"
+            ),
+            draw=lambda random: {"cases": traffics(random)},
+        ),
+    ],
+    "q6": [
+        Hidden(
+            "two to four executors, some of which cannot run the model, and several weights",
+            probe="[choose(*case) for case in cases]",
+            draw=lambda random: {"cases": choices(random)},
+        ),
+    ],
 }
