@@ -325,6 +325,7 @@ PURE_EDGES = [
     "let %a = less(%x, 1f); let %b = (if (%a) { let %c = exp(%x); %x } else { %x }); %x",
     "let %f = fn () { let %a = exp(%x); let %b = exp(%x); %b }; let %c = %f; %x",
     "add(let %a = exp(%x); let %b = %a; %a, let %c = exp(%x); %x)",
+    f"let %a = exp(%x); let %u = {'tanh(' * 40}%a{')' * 40}; %x",
 ]
 EFFECT_EDGES = [
     "let %r = ref(%x); let %s = ref(%x); let %u = ref_write(%r, 2f); ref_read(%r)",
