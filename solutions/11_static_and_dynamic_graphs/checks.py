@@ -578,6 +578,7 @@ HIDDEN = {
             probe=f"[embed({ENCODER}, ids, longest) for ids, longest in cases {PLACES}]",
             draw=requests,
             rtol=1e-4,
+            weight=3,
         ),
         Hidden(
             "as many tokens as the encoder takes, one more, and many more",
