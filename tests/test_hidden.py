@@ -1,8 +1,8 @@
 """The hidden checks of the labs, in this process and without a sandbox.
 
 The reference passes all of them, every known wrong answer loses at least one, every check is failed
-by some wrong answer, and right answers of another kind pass. In grading each answer runs in a fork
-after the whole lab; here, too, answers are tried after the lab has run through.
+by some wrong answer, right answers of another kind pass, and cheats lose. In grading each answer
+runs in a fork after the whole lab; here, too, answers are tried after the lab has run through.
 """
 
 import contextlib
@@ -127,6 +127,19 @@ class HiddenSuite:
 
     def test_every_wrong_answer_loses(self, failed):
         assert [place for place, indices in failed.items() if not indices] == []
+
+    def test_every_cheat_loses(self, lab):
+        """What the public checks may accept, though it does not do what is asked."""
+        passing = [
+            (question, what)
+            for question, cheats in BANKS[self.number].get("CHEATS", {}).items()
+            for what, source in cheats.items()
+            if not any(
+                lab.trial(self.number, question, index, source)
+                for index in range(len(HIDDEN[self.number][question]))
+            )
+        ]
+        assert passing == []
 
     def test_every_hidden_check_can_fail(self, failed):
         idle = [

@@ -681,3 +681,52 @@ HIDDEN = {
         ),
     ],
 }
+
+# Answers that the public checks may accept and that do not do what is asked.
+CHEATS: dict[str, dict[str, str]] = {
+    "q2": {
+        "it hands the pipeline to Sequential": """def compose(module, pipeline, context):
+    with context:
+        return Sequential(pipeline)(module)
+""",
+    },
+    "q4": {
+        "it calls TVM's SimplifyExpr": """def drop_ones(function):
+    return transform.SimplifyExpr()(modules.typed(function))["main"]
+""",
+    },
+    "q5": {
+        "it calls TVM's SimplifyExpr": """def merge_transposes(function):
+    return transform.SimplifyExpr()(modules.typed(function))["main"]
+""",
+    },
+    "q6": {
+        "it sets the count of questions back": """def first_breaking(module, pipeline, works):
+    states = [module]
+    for p in pipeline:
+        states.append(p(states[-1]))
+    found = next((k for k, s in enumerate(states[1:]) if not works(s)), None)
+    try:
+        works.asked = 0
+    except Exception:
+        pass
+    return found
+""",
+        "it knows the name of the pass": """def first_breaking(module, pipeline, works):
+    states = [module]
+    for p in pipeline:
+        states.append(p(states[-1]))
+    if works(states[-1]):
+        return None
+    named = [k for k, p in enumerate(pipeline) if p.info.name == "DropScale"]
+    return named[-1] if named else len(pipeline) - 1
+""",
+        "it asks a copy that nobody counts": """def first_breaking(module, pipeline, works):
+    other = Works(module)
+    for k, p in enumerate(pipeline):
+        module = p(module)
+        if not other(module):
+            return k
+""",
+    },
+}

@@ -554,3 +554,22 @@ HIDDEN = {
         )
     ],
 }
+
+# Answers that the public checks may accept and that do not do what is asked.
+CHEATS: dict[str, dict[str, str]] = {
+    "q2": {
+        "it asks FoldConstant": """def foldable(call):
+    return passes.counts(passes.run(call, "FoldConstant")).operators == 0
+""",
+    },
+    "q3": {
+        "it calls FoldConstant": """def fold_calls(function):
+    return passes.run(function, "FoldConstant")["main"]
+""",
+    },
+    "q4": {
+        "it calls FoldConstant": """def fold_bindings(function):
+    return passes.run(function, "FoldConstant")["main"]
+""",
+    },
+}
