@@ -78,7 +78,7 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         "the winners are listed from large weights to small ones": {
             "pairwise(sorted(borders))": "reversed([*pairwise(sorted(borders))])"
         },
-        "the weight asked is a fixed step behind a crossing, and may lie behind the next one": {
+        "a range of weights that is narrower than some fixed step is missed": {
             "(low + high) / 2": "low + 1e-3"
         },
         "the weights are tried on a coarse grid, which steps over narrow ranges": {
@@ -440,6 +440,12 @@ def buckets(random: Generator) -> Inputs:
         [[1], [[64, 1], [16, 9]], 8],
         [[5, 5, 40], [[64, 4], [8, 0], [32, 0], [48, 5]], 5],
     ]
+    # Evenly spread requests: the best size to add alone is not among the best two or three.
+    for builds in (3, 4):
+        step = int(random.integers(5, 13))
+        sizes = [step * k for k in random.permutation(np.arange(1, 7)).tolist()]
+        evenly = [*range(1, 6 * step, 2), 6 * step]
+        found.append([evenly, [[size, 2] for size in sizes], 2 * builds + 1])
     while len(found) < 24:
         count = 10 if len(found) == 23 else int(random.integers(2, 7))
         sizes = [8 * int(n) for n in random.permutation(np.arange(1, 25))[:count]]
@@ -522,7 +528,13 @@ def sample(kind: Any) -> np.ndarray:
 
 def decisions(random: Generator) -> Inputs:
     """[program, [executor, compile, load, first, infer] each, bytes, n, budget] without ties."""
-    found: list[Any] = []
+    two, bytes_of_each = (
+        [["graph", 1, 2, 5, 4], ["vm", 1, 1, 9, 9]],
+        {"graph": 5, "aot": 4, "vm": 5},
+    )
+    found: list[Any] = [
+        ["list", two, bytes_of_each, n, budget] for n in (0, 10**6) for budget in (4, 5)
+    ]
     kinds = ["list", "any rows", "argwhere", "choice", "constant choice", "reference"]
     while len(found) < 60:
         names = [str(n) for n in random.permutation(["graph", "aot", "vm"])]
