@@ -16,6 +16,10 @@ from tools.pages import find_pages
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """The copy's files as they are on the disk now, committed or not."""
+    try:
+        release._git(ROOT, "rev-parse", "HEAD")
+    except WorkbookError as error:
+        pytest.skip(f"needs a git checkout: {error}")
     with pytest.MonkeyPatch.context() as patch:
         whole = release._git
         patch.setattr(
