@@ -230,7 +230,7 @@ def night(folder: Path, given: argparse.Namespace) -> int:
         problems += [f"lost or graded again: {name}" for name in run.lost]
         problems += [f"other bytes after kills: {name}" for name in sorted(other)]
         print(f"Killed {run.kills} times: {len(run.lost)} results lost, {len(other)} files differ")
-    print("\n".join(problems))
+    print(*problems, sep="\n", end="\n" if problems else "")
     return 1 if problems else 0
 
 
