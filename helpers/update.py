@@ -85,11 +85,11 @@ def _put_back(root: Path) -> Iterator[str]:
     for mine in sorted(p for folder in _FOLDERS for p in (root / folder).rglob(f"*{_MINE}")):
         path = mine.with_name(mine.name.removesuffix(_MINE) + ".ipynb")
         name = path.relative_to(root).as_posix()
-        if path.exists():
+        if path.exists() and path.read_bytes() != mine.read_bytes():
             fresh = _beside(path, _FRESH)
             path.replace(fresh)
             yield f"{name} is yours and stays as it is; the new one is {fresh.name} beside it."
-        else:
+        elif not path.exists():
             yield f"{name} is yours and stays; the workbook no longer has it."
         mine.replace(path)
 

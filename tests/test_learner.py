@@ -285,6 +285,19 @@ def test_an_interrupted_update_is_finished_by_the_next(checkouts):
     assert (mine / NAME.replace(".ipynb", ".fresh.ipynb")).read_text() == page("blank, better")
 
 
+def test_an_update_killed_before_it_changed_anything_takes_nothing_for_new(checkouts):
+    """The learner's notebook was only copied: what lies in its place is not a new one."""
+    published, mine = checkouts
+    for name in (NAME, NAME.replace(".ipynb", ".mine.ipynb")):
+        (mine / name).write_text(page("my answer"))
+    assert update.update(mine) == ["The workbook is up to date."]
+    assert (mine / NAME).read_text() == page("my answer")
+    assert not list(mine.rglob("*.fresh.ipynb"))
+    publish(published, **{NAME: page("blank, better")})
+    update.update(mine)
+    assert (mine / NAME.replace(".ipynb", ".fresh.ipynb")).read_text() == page("blank, better")
+
+
 def test_a_failing_merge_leaves_everything_as_it_was(checkouts, monkeypatch):
     published, mine = checkouts
     (mine / NAME).write_text(page("my answer"))
