@@ -533,6 +533,36 @@ def test_no_scheduler_is_told_in_a_sentence(monkeypatch):
         cohort.Cluster("tcp://127.0.0.1:1")
 
 
+def test_a_worker_that_lives_on_has_each_time_the_desk_that_is_asked_for(course, monkeypatch):
+    """One grading may give the sandbox up; the next one on the same worker has not."""
+    made, closed = [], []
+
+    class FakeDesk:
+        def __init__(self, *, unsafe):
+            self.unsafe = unsafe
+            made.append(unsafe)
+
+        def grade(self, lab, data, known):
+            return [], (f"unsafe: {self.unsafe}",)
+
+        def close(self):
+            closed.append(self.unsafe)
+
+    monkeypatch.setattr(cohort, "Desk", FakeDesk)
+    lab = next(lab for lab in cohort.find_labs(course) if lab.name == "91_bytes")
+    for unsafe in (True, False):
+        task = cohort.Task(str(course), lab.name, lab.digest, SECRET, unsafe, b"", {})
+        said = [cohort.work(task)["notes"] for _ in range(2)]
+        assert said == [[f"unsafe: {unsafe}"]] * 2
+        cohort.close_desks()
+    assert made == closed == [True, False]
+    for unsafe in (True, False):  # two gradings at once
+        task = cohort.Task(str(course), lab.name, lab.digest, SECRET, unsafe, b"", {})
+        assert cohort.work(task)["notes"] == [f"unsafe: {unsafe}"]
+    cohort.close_desks()
+    assert sorted(closed) == [False, False, True, True]
+
+
 # --- without a sandbox, and the command ----------------------------------------------------------
 
 

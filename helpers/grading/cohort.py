@@ -76,13 +76,20 @@ def work(task: Task) -> Record:
     if task.data is None:
         known = oracle.consult(lab, task.secret, unsafe=task.unsafe)
         return {q: [asdict(check) for check in checks] for q, checks in known.items()}
-    if not hasattr(_local, "desk"):
-        _local.desk = Desk(unsafe=task.unsafe)
-        _desks.append(_local.desk)
     assert task.known is not None
-    verdicts, notes = _local.desk.grade(lab, task.data, _oracle(task.known))
+    verdicts, notes = _desk(task.unsafe).grade(lab, task.data, _oracle(task.known))
     seconds = round(time.monotonic() - start, 3)
     return {"questions": as_record(verdicts), "notes": list(notes), "seconds": seconds}
+
+
+def _desk(unsafe: bool) -> Desk:
+    """This thread's desk. A worker of a cluster lives on after :func:`close_desks`: a grading that
+    begins later gets a new desk, with a sandbox unless that grading itself gives it up."""
+    kept = getattr(_local, "desk", None)
+    if kept not in _desks or kept.unsafe != unsafe:
+        _local.desk = kept = Desk(unsafe=unsafe)
+        _desks.append(kept)
+    return kept
 
 
 def close_desks() -> None:

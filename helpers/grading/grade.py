@@ -80,7 +80,7 @@ class Desk:
     """
 
     def __init__(self, *, unsafe: bool = False) -> None:
-        self._unsafe = unsafe
+        self.unsafe = unsafe
         self._lab: Lab | None = None
         self._sandbox: Sandbox | None = None
         self._judge: Sandbox | None = None
@@ -114,8 +114,8 @@ class Desk:
         assert self._lab is not None
         for _ in range(2):
             if self._sandbox is None:
-                oracle.make_models(self._lab, unsafe=self._unsafe)
-                self._sandbox = Sandbox(self._lab.cells, unsafe=self._unsafe)
+                oracle.make_models(self._lab, unsafe=self.unsafe)
+                self._sandbox = Sandbox(self._lab.cells, unsafe=self.unsafe)
             try:
                 reply = self._sandbox.ask(request, seconds)
             except LostError:
@@ -131,7 +131,7 @@ class Desk:
         assert self._lab is not None
         for _ in range(2):
             if self._judge is None:
-                self._judge = Sandbox(self._lab.cells, bank=self._lab.checks, unsafe=self._unsafe)
+                self._judge = Sandbox(self._lab.cells, bank=self._lab.checks, unsafe=self.unsafe)
             try:
                 says = oracle.judge(self._judge, self._lab, question, number, value, known)
             except LostError:
