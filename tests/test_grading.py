@@ -14,6 +14,8 @@ import socket
 import subprocess
 import sys
 import time
+import tracemalloc
+import zipfile
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -218,6 +220,41 @@ def test_each_student_has_at_most_one_notebook_for_a_lab(handed_in):
         "victor": [(b"", "The file is larger than 50 MB.")],
         "walter": [],
     }
+
+
+def test_of_an_archive_only_what_counts_is_in_memory(tmp_path, monkeypatch):
+    """A small archive with many large notebooks does not fill the memory of the grader."""
+    size = 1_000_000
+    monkeypatch.setattr(submission, "MOST_BYTES", size)
+    with zipfile.ZipFile(tmp_path / "victor.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(30):
+            archive.writestr(f"{number:02}/91_bytes.ipynb", b" " * size)
+    tracemalloc.start()
+    try:
+        found = submission.find(tmp_path, ["91_bytes"])
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    ((one,),) = found.notebooks.values()
+    assert (one.place, len(one.data)) == ("00/91_bytes.ipynb", size)
+    assert most < 5 * size
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
+def test_a_damaged_notebook_in_an_archive_costs_that_notebook(tmp_path, method):
+    path = tmp_path / "walter.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("91_bytes.ipynb", bytes(range(256)) * 20)
+        archive.writestr("92_relay.ipynb", b"whole")
+        start = archive.getinfo("91_bytes.ipynb").header_offset + 30 + len("91_bytes.ipynb")
+    data = bytearray(path.read_bytes())
+    data[start + 9 : start + 40] = b"\xff" * 31
+    path.write_bytes(data)
+    found = submission.find(tmp_path, ["91_bytes", "92_relay"]).notebooks["walter"]
+    assert [(one.data, *one.notes) for one in found] == [
+        (b"", "The file is damaged in the archive, or encrypted."),
+        (b"whole",),
+    ]
 
 
 def test_a_folder_that_cannot_be_graded_is_named(tmp_path):

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import os
 import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,10 @@ MOST_BYTES = 50_000_000
 MOST_FILES = 2_000  # of one student
 MOST_CHARACTERS = 100_000  # of one answer
 _IGNORED = (".ipynb_checkpoints", "__MACOSX", ".git")
+_ZIP_ERRORS = (
+    OSError, ValueError, RuntimeError, NotImplementedError, EOFError,
+    zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, lzma.LZMAError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -87,19 +93,24 @@ def find(folder: Path, labs: Sequence[str]) -> HandedIn:
     return HandedIn(notebooks, ignored)
 
 
-def _by_length(file: tuple[str, bytes, str]) -> tuple[int, int, str]:
+_File = tuple[str, Callable[[], tuple[bytes, str]]]
+"""The place of a notebook, and how to read it: the bytes, or none and why there are none.
+
+Only the notebook that counts is read. An archive can hold thousands that are large."""
+
+
+def _by_length(file: _File) -> tuple[int, int, str]:
     place = file[0]
     return place.count("/"), len(place), place
 
 
-def _one_each(
-    student: str, files: Sequence[tuple[str, bytes, str]], labs: Sequence[str]
-) -> Iterator[Found]:
+def _one_each(student: str, files: Sequence[_File], labs: Sequence[str]) -> Iterator[Found]:
     """One notebook for each lab that the files have."""
     for lab in labs:
         mine = [file for file in files if _is_of(file[0], lab)]
         if mine:
-            place, data, problem = mine[0]
+            place, read = mine[0]
+            data, problem = read()
             notes = [problem] if problem else []
             if len(mine) > 1:
                 notes.append(f"{len(mine)} files are for this lab: {place} was graded.")
@@ -111,8 +122,8 @@ def _is_of(place: str, lab: str) -> bool:
     return name.startswith(lab) and name.endswith(".ipynb") and not name[len(lab)].isalnum()
 
 
-def _in_folder(folder: Path) -> Iterator[tuple[str, bytes, str]]:
-    """(place, bytes, problem) of each notebook below a folder; links are named, not followed."""
+def _in_folder(folder: Path) -> Iterator[_File]:
+    """Each notebook below a folder; links are named, not followed."""
     count = 0
     for here, folders, names in os.walk(folder, followlinks=False):
         folders[:] = sorted(name for name in folders if name not in _IGNORED)
@@ -122,7 +133,7 @@ def _in_folder(folder: Path) -> Iterator[tuple[str, bytes, str]]:
                 return
             if name.endswith(".ipynb"):
                 path = Path(here, name)
-                yield path.relative_to(folder).as_posix(), *_read(path)
+                yield path.relative_to(folder).as_posix(), partial(_read, path)
 
 
 def _read(path: Path) -> tuple[bytes, str]:
@@ -147,25 +158,28 @@ def _too_large() -> str:
     return f"The file is larger than {MOST_BYTES // 1_000_000} MB."
 
 
-def _in_zip(path: Path) -> Iterator[tuple[str, bytes, str]]:
+def _in_zip(path: Path) -> Iterator[_File]:
     """The same for an archive, read in memory: a name in it is only a text."""
     try:
         with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist()[:MOST_FILES]:
-                parts = member.filename.split("/")
-                if not member.filename.endswith(".ipynb") or set(parts) & {*_IGNORED, ".."}:
-                    continue
-                if member.file_size > MOST_BYTES:
-                    yield member.filename, b"", _too_large()
-                    continue
-                with archive.open(member) as file:  # the size in the archive may be a lie
-                    data = file.read(MOST_BYTES + 1)
-                large = len(data) > MOST_BYTES
-                yield member.filename, b"" if large else data, _too_large() if large else ""
-    except (OSError, ValueError, RuntimeError, NotImplementedError, EOFError):
+            members = archive.infolist()[:MOST_FILES]
+    except _ZIP_ERRORS:
         return
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error):
-        return
+    for member in members:
+        parts = member.filename.split("/")
+        if member.filename.endswith(".ipynb") and not set(parts) & {*_IGNORED, ".."}:
+            yield member.filename, partial(_read_member, path, member)
+
+
+def _read_member(path: Path, member: zipfile.ZipInfo) -> tuple[bytes, str]:
+    if member.file_size > MOST_BYTES:
+        return b"", _too_large()
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(member) as file:
+            data = file.read(MOST_BYTES + 1)  # the size in the archive may be a lie
+    except _ZIP_ERRORS:
+        return b"", "The file is damaged in the archive, or encrypted."
+    return (data, "") if len(data) <= MOST_BYTES else (b"", _too_large())
 
 
 def read_answers(data: bytes, questions: Sequence[str]) -> Answers:
