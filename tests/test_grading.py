@@ -28,7 +28,7 @@ from hypothesis.extra import numpy as arrays
 
 from helpers.errors import WorkbookError
 from helpers.grading import __main__ as command
-from helpers.grading import cohort, encoding, hidden, report, sandbox, submission
+from helpers.grading import cohort, encoding, hidden, report, runner, sandbox, submission
 from helpers.grading.cohort import Threads, grade_class
 from helpers.grading.sandbox import ROOT
 
@@ -471,6 +471,27 @@ def test_nobody_is_left(graded):
         except OSError:
             continue
         assert not (int(fields[1]) == mine and b"helpers.grading.runner" in line)
+
+
+@needs_sandbox
+def test_too_much_output_is_not_kept_for_the_next_request():
+    """The buffer of the parent, as the next child finds it, is empty."""
+    flood = """
+import os, sys
+frame = sys._getframe()
+while "writer" not in frame.f_locals: frame = frame.f_back
+while True: os.write(frame.f_locals["writer"], b"MARK" * 10000)"""
+    look = """
+import sys
+frame = sys._getframe()
+while "_buffer" not in frame.f_globals: frame = frame.f_back
+found = bytes(frame.f_globals["_buffer"]).count(b"MARK"), len(frame.f_globals["_buffer"])"""
+    with sandbox.Sandbox(()) as box:
+        asked = {"question": "q1", "probe": "found", "inputs": {}}
+        assert box.ask({**asked, "answers": [["q1", flood]]}, 5).status == "size"
+        assert box.usable
+        last = box.ask({**asked, "answers": [["q1", look]]}, 5).last
+    assert encoding.loads(last["value"]) == [0, runner.MOST_BYTES + 1]
 
 
 # --- again and again -----------------------------------------------------------------------------

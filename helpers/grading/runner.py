@@ -132,6 +132,7 @@ def _watch(
             used, _ = _drain(reader, used)
             return _ending(code, spent.ru_utime + spent.ru_stime, seconds), used
         if used > MOST_BYTES:
+            _buffer[len(_READ) : used] = bytes(used - len(_READ))
             return "size", len(_READ)
         if time.monotonic() > end:
             return "time", used
