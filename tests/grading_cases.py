@@ -818,6 +818,9 @@ WALLS = {
     "no-network": "blocked(lambda: socket.create_connection(('192.0.2.1', 80), 1))",
     "no-loopback-service": "blocked(lambda: socket.create_connection(('127.0.0.1', {port}), 1))",
     "no-abstract-sockets": "blocked(lambda: unix(chr(0) + '{port}'))",
+    "no-socket-to-the-host": "libc.socket(40, 1, 0) == -1 and ctypes.get_errno() == errno.EPERM",
+    "no-kernel-cryptography": "libc.socket(38, 5, 0) == -1 and ctypes.get_errno() == errno.EPERM",
+    "sockets-of-its-own": "all(socket.socket(family) for family in (1, 2, 10))",
     "no-other-process": "sum(map(str.isdigit, os.listdir('/proc'))) == 2",
     "no-memory-of-the-parent": "blocked(lambda: open('/proc/1/mem', 'rb').read(1))",
     "no-environment-of-the-parent": "blocked(lambda: open('/proc/1/environ').read())",
@@ -841,7 +844,7 @@ WALLS = {
     "no-links-out": "not os.symlink('/etc/passwd', 'l') and blocked(lambda: open('l'))",
 }
 WALL = """
-import ctypes, os, socket
+import ctypes, errno, os, socket
 libc = ctypes.CDLL(None, use_errno=True)
 
 def blocked(act):

@@ -2,7 +2,8 @@
 
 bubblewrap takes a compiled filter: a classic BPF program over ``struct seccomp_data`` (number,
 architecture, instruction pointer, arguments). Refused with ``EPERM`` is what makes or enters
-namespaces, mounts, traces other processes, or leaves objects behind that outlive a process.
+namespaces, mounts, traces other processes, or leaves objects behind that outlive a process; and
+sockets of families that a network namespace does not keep in, as those to a virtual machine's host.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
 _EPERM, _ENOSYS = 0x00050000 + 1, 0x00050000 + 38
 
-_CLONE, _CLONE3 = 56, 435
+_SOCKET, _CLONE, _CLONE3 = 41, 56, 435
+_FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
 _NEW_NAMESPACE = 0x7E020000  # the CLONE_NEW... flags: ns, cgroup, uts, ipc, user, pid, net
 
 REFUSED = {
@@ -64,7 +66,16 @@ def program() -> bytes:
     ]
     for number in sorted(REFUSED.values()):
         steps += [_step(_EQUAL, number, on_false=1), _step(_RETURN, _EPERM)]
+    allowed = [
+        step
+        for family in _FAMILIES
+        for step in (_step(_EQUAL, family, on_false=1), _step(_RETURN, _ALLOW))
+    ]
     steps += [
+        _step(_EQUAL, _SOCKET, on_false=len(allowed) + 2),
+        _step(_LOAD, _FIRST_ARGUMENT),
+        *allowed,
+        _step(_RETURN, _EPERM),
         _step(_EQUAL, _CLONE, on_false=3),
         _step(_LOAD, _FIRST_ARGUMENT),
         _step(_ANY_BIT, _NEW_NAMESPACE, on_false=1),
