@@ -28,7 +28,7 @@ def planted(operator: str, attribute: str, function: Callable[..., Any]) -> Iter
     for (it also takes the type of the result). Afterwards the operator is as it was. A build inside
     the block needs ``cache=False``: the cache does not know of the function.
 
-    Raises :class:`WorkbookError` when TVM has no such operator.
+    Raises :class:`WorkbookError` when TVM has no such operator or attribute.
     """
     need_relay()
     import tvm
@@ -37,7 +37,10 @@ def planted(operator: str, attribute: str, function: Callable[..., Any]) -> Iter
         op = tvm.ir.Op.get(operator)
     except Exception as error:
         raise WorkbookError(f"TVM has no operator called {operator!r}.") from error
-    own = op.get_attr(attribute)
+    try:
+        own = op.get_attr(attribute)
+    except Exception as error:
+        raise WorkbookError(f"TVM has no operator attribute called {attribute!r}.") from error
     op.reset_attr(attribute)
     op.set_attr(attribute, function)
     try:

@@ -56,6 +56,14 @@ def test_an_unknown_operator_is_named():
         pass
 
 
+def test_an_unknown_attribute_is_named():
+    with (
+        pytest.raises(WorkbookError, match=r"no operator attribute called 'FTVMLegalise'"),
+        debugging.planted("tanh", "FTVMLegalise", square),
+    ):
+        pass
+
+
 def library(body):
     import tvm
     from tvm import relay
