@@ -143,6 +143,11 @@ def test_what_cannot_be_graded_is_not_written(value):
         encoding.dumps(value)
 
 
+def test_an_array_that_is_too_large_is_refused_before_it_is_written():
+    with pytest.raises(encoding.NotAValueError, match="more than 8,000,000 characters"):
+        encoding.dumps(np.broadcast_to(np.float32(1), (10**6, 10**6)))
+
+
 # --- hidden checks -------------------------------------------------------------------------------
 
 

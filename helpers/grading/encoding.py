@@ -149,6 +149,8 @@ def _encoded(value: Any, depth: int) -> Any:
         pairs = [[_encoded(key, depth + 1), _encoded(value[key], depth + 1)] for key in value]
         return {"dict": pairs}
     if isinstance(value, np.ndarray) and value.dtype.name in _DTYPES:
+        if value.nbytes > LONGEST:  # before its bytes take time and memory
+            raise NotAValueError(f"more than {LONGEST:,} characters")
         data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
         return {"array": [value.dtype.name, list(value.shape), data]}
     if isinstance(value, RelayText):
