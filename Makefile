@@ -67,7 +67,7 @@ release: setup ## the copy of the workbook that a class receives: make release O
 
 grade: setup ## grade a class: make grade SUBMISSIONS=folder OUT=folder [SECRET=file] [ROSTER=file] [CLUSTER=tcp://...] [JOBS=4] [UNSAFE=1]
 	@test -n "$(SUBMISSIONS)" -a -n "$(OUT)" || { echo "Say what to grade: make grade SUBMISSIONS=folder OUT=folder" >&2; exit 1; }
-	@$(PY) -m helpers.grading "$(SUBMISSIONS)" "$(OUT)" $(if $(SECRET),--secret "$(SECRET)") $(if $(ROSTER),--roster "$(ROSTER)") $(if $(CLUSTER),--cluster "$(CLUSTER)") $(if $(JOBS),--jobs $(JOBS)) $(if $(UNSAFE),--unsafe)
+	@$(PY) -m helpers.grading "$(SUBMISSIONS)" "$(OUT)" $(if $(SECRET),--secret "$(SECRET)") $(if $(ROSTER),--roster "$(ROSTER)") $(if $(CLUSTER),--cluster "$(CLUSTER)") $(if $(JOBS),--jobs $(JOBS)) $(if $(filter 1,$(UNSAFE)),--unsafe)
 
 notebooks: setup ## build notebooks/ and labs/ from their sources
 	@$(PY) -m tools.build_notebooks $(PAGES)

@@ -664,6 +664,17 @@ def test_the_command_refuses_what_cannot_be_meant(course, some, tmp_path, monkey
         command.main([str(some), str(tmp_path / "out"), "--secret", str(tmp_path / "none")])
 
 
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed here")
+@pytest.mark.parametrize(
+    ("given", "unsafe"), [("", False), ("0", False), ("no", False), ("1", True)]
+)
+def test_make_gives_the_sandbox_up_for_one_value_only(given, unsafe):
+    command = ["make", "-n", "grade", "SUBMISSIONS=a b", "OUT=c d", f"UNSAFE={given}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert '-m helpers.grading "a b" "c d"' in done.stdout
+    assert ("--unsafe" in done.stdout) == unsafe
+
+
 @needs_sandbox
 def test_a_reference_that_fails_its_own_check_is_named(course, tmp_path, some):
     broken = tmp_path / "course"
