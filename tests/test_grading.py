@@ -664,6 +664,24 @@ def test_the_command_refuses_what_cannot_be_meant(course, some, tmp_path, monkey
         command.main([str(some), str(tmp_path / "out"), "--secret", str(tmp_path / "none")])
 
 
+@needs_sandbox
+def test_where_results_cannot_be_written_it_says_so(course, some, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(WorkbookError, match=r"cannot be written: (File exists|Not a dir)"):
+            grade_class(course, some, out, secret=SECRET)
+    out = tmp_path / "out"
+    (out / "grades.csv" / "x").mkdir(parents=True)
+    with pytest.raises(WorkbookError, match=r"grades.csv cannot be written: Is a dir"):
+        report.write(cohort.Class([], [], []), out)
+
+
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_a_number_of_jobs_is_one_or_more(jobs):
+    with pytest.raises(WorkbookError, match=f"JOBS is a whole number, 1 or more, not {jobs}"):
+        Threads(jobs)
+
+
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed here")
 @pytest.mark.parametrize(
     ("given", "unsafe"), [("", False), ("0", False), ("no", False), ("1", True)]

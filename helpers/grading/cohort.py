@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from helpers import artifact_cache
-from helpers.errors import WorkbookError
+from helpers.errors import WorkbookError, whole_number
 from helpers.grading import oracle, submission
 from helpers.grading.course import Lab, find_labs
 from helpers.grading.grade import Desk, as_record
@@ -102,7 +102,8 @@ class Threads:
     """A pool on this machine: a thread each for ``jobs`` submissions, which run in sandboxes."""
 
     def __init__(self, jobs: int | None = None) -> None:
-        self.jobs = jobs or len(os.sched_getaffinity(0))
+        cores = len(os.sched_getaffinity(0))
+        self.jobs = cores if jobs is None else whole_number(jobs, "JOBS", 1)
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Record]]:
         """See :class:`Pool`."""
@@ -188,7 +189,7 @@ def grade_class(
         raise WorkbookError(f"The results cannot lie among the submissions: not in {out}.")
     if not unsafe and (problem := sandbox_problem()):
         raise WorkbookError(f"{problem} UNSAFE=1 grades without a sandbox; see docs/grading.md.")
-    out.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_folder(out)
     for path in out.rglob(_UNFINISHED):
         path.unlink()
     secret = secret or _own_secret(out)
@@ -228,7 +229,7 @@ def _oracles(
     missing = [lab for lab in labs if lab.name not in known]
     for index, made in pool.run([_task(lab, secret, unsafe) for lab in missing]):
         name = missing[index].name
-        _write(paths[name], json.dumps(made))
+        write(paths[name], json.dumps(made))
         known[name] = made
     return known
 
@@ -240,7 +241,7 @@ def _oracle(known: Record) -> Oracle:
 def _own_secret(out: Path) -> bytes:
     path = out / "secret"
     if not path.exists():
-        _write(path, secrets.token_hex(32) + "\n")
+        write(path, secrets.token_hex(32) + "\n")
     return path.read_bytes()
 
 
@@ -278,11 +279,29 @@ def _keep_result(out: Path, one: submission.Found, key: str, made: Record) -> Re
         "questions": made["questions"],
     }
     path = _result_path(out, one)
-    _write(path.with_suffix(".seconds"), f"{made['seconds']}\n")
-    _write(path, json.dumps(record, indent=1, sort_keys=True) + "\n")
+    write(path.with_suffix(".seconds"), f"{made['seconds']}\n")
+    write(path, json.dumps(record, indent=1, sort_keys=True) + "\n")
     return record
 
 
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    artifact_cache.write(path, text.encode())
+def write(path: Path, text: str) -> None:
+    """Write a file of the results whole or not at all; :class:`WorkbookError` if it cannot be."""
+    _make_folder(path.parent)
+    try:
+        artifact_cache.write(path, text.encode())
+    except OSError as error:
+        raise _unwritten(path, error) from error
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritten(path, error) from error
+
+
+def _unwritten(path: Path, error: OSError) -> WorkbookError:
+    return WorkbookError(
+        f"{path} cannot be written: {error.strerror}. What is graded is kept; run the same command "
+        "again to continue."
+    )

@@ -11,20 +11,16 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-from helpers import artifact_cache
-from helpers.grading import lms
-from helpers.grading.cohort import Class
+from helpers.grading import cohort, lms
+from helpers.grading.cohort import Class, Record
 from helpers.grading.lms import number
 from helpers.grading.submission import file_name, printable
-
-Record = dict[str, Any]
 
 _STYLE = (
     "body{font:16px/1.5 sans-serif;max-width:56em;margin:2em auto;padding:0 1em;color:#222}"
     "table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #bbb;padding:.3em .6em;"
-    "text-align:left;vertical-align:top}th{background:#f2f2f2}td.n{text-align:right}"
+    "text-align:left;vertical-align:top}th{background:#f2f2f2}"
     "caption{text-align:left;font-weight:bold;padding:.3em 0}"
 )
 _PAGE = (
@@ -56,9 +52,7 @@ def write(graded: Class, out: Path, roster: lms.Roster | None = None) -> None:
         mine = [r for r in graded.records if r["student"] == printable(student)]
         files[f"feedback/{file_name(student)}.html"] = feedback_page(student, mine)
     for name, text in files.items():
-        path = out / name
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        artifact_cache.write(path, text.encode())
+        cohort.write(out / name, text)
 
 
 def grades(graded: Class) -> str:
