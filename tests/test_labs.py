@@ -14,6 +14,7 @@ import runpy
 import pytest
 
 from helpers.grading import checks
+from helpers.grading.hidden import mutated
 from helpers.kernels import ROOT
 from tools.pages import find_pages, read_page
 
@@ -110,13 +111,6 @@ class Lab:
 def sentences(case):
     """What a case says of wrong values that it knows."""
     return {why for slips in case[3:] for _, why in slips}
-
-
-def mutated(source, changes):
-    for old, new in changes.items():
-        assert source.count(old) == 1, f"{old!r} is {source.count(old)} times in the answer"
-        source = source.replace(old, new)
-    return source
 
 
 class LabSuite:
