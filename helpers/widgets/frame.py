@@ -1,0 +1,91 @@
+"""The frame of every explorer: controls above, a picture and a line of text below, one static form.
+
+One display carries the widgets and their static form. JupyterLab shows the widgets while their
+kernel runs; a stored notebook, GitHub and the book show the static form.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ipywidgets
+from IPython.display import display
+
+from helpers import plots
+from helpers.errors import WorkbookError
+
+
+@dataclass(frozen=True)
+class View:
+    """One state of an explorer: its picture as HTML, and what it says in words.
+
+    The words are read aloud by a screen reader when they change, and are never less than the
+    picture: whatever a learner is to see stands in them, too.
+    """
+
+    picture: str
+    words: str
+
+
+def image(figure: Any, alt: str) -> str:
+    """A Matplotlib figure as an ``<img>`` with alt text, no wider than the page."""
+    data = base64.b64encode(plots.png(figure)).decode("ascii")
+    return (
+        f'<img alt="{html.escape(alt, quote=True)}" style="max-width: 100%; height: auto" '
+        f'src="data:image/png;base64,{data}">'
+    )
+
+
+def explore(
+    controls: Mapping[str, ipywidgets.ValueWidget],
+    view: Callable[..., View],
+    *,
+    static: Any,
+    alt: str,
+    rows: Sequence[Sequence[ipywidgets.Widget]] = (),
+    slow: bool = False,
+) -> ipywidgets.VBox:
+    """Display the controls and, below them, what ``view`` makes of their values.
+
+    ``view`` is called with the controls' values by name, at first and whenever one changes. A
+    :class:`WorkbookError` that it raises is shown as its sentence. ``static`` is a figure of the
+    main states and ``alt`` its alt text. ``rows`` arranges the controls (and what else belongs
+    beside them); without it they stand in one column. ``slow`` says that a view takes more than
+    a moment: a sign of work is shown until it is there. Returns the box that was displayed.
+    """
+    picture = ipywidgets.HTML()
+    words = ipywidgets.HTML()
+
+    def update(_: Any = None) -> None:
+        if slow:
+            words.value = _said("Working ...")
+        try:
+            made = view(**{name: control.value for name, control in controls.items()})
+        except WorkbookError as error:
+            picture.value, words.value = "", _said(str(error))
+        else:
+            picture.value, words.value = made.picture, _said(made.words)
+
+    for control in controls.values():
+        control.observe(update, names="value")
+    update()
+    lines = [ipywidgets.HBox(list(row)) for row in rows] or list(controls.values())
+    box = ipywidgets.VBox([*lines, words, picture])
+    show(box, {"image/png": base64.b64encode(plots.png(static)).decode("ascii")}, alt)
+    return box
+
+
+def show(widget: ipywidgets.Widget, static: Mapping[str, str], text: str) -> None:
+    """Display a widget with its static form: data by MIME type, and ``text`` as plain text."""
+    live = widget._repr_mimebundle_()
+    alt = {"image/png": {"alt": text}} if "image/png" in static else {}
+    display({**live, **static, "text/plain": text}, metadata=alt, raw=True)
+
+
+def _said(words: str) -> str:
+    lines = "<br>".join(html.escape(line) for line in words.splitlines())
+    return f'<div role="status" aria-live="polite" style="line-height: 1.4">{lines}</div>'
