@@ -10,91 +10,121 @@ from helpers.grading.hidden import Hidden
 # Question -> what is wrong with the answer -> which of its texts are replaced by what.
 WRONG: dict[str, dict[str, dict[str, str]]] = {
     "q1": {
-        "reads through a reshape are lost": {
+        "what a kernel reads through a reshape does not count as read": {
             "same.get(rows[source] + r, rows[source] + r)": "rows[source] + r"
         },
-        "a reshape of a reshape is lost": {
+        "a reshape of a reshape is not followed to the entry that holds the numbers": {
             "= read[0]": '= rows[node["inputs"][0][0]] + node["inputs"][0][1]'
         },
-        "a reshape is a step": {
+        "a reshape counts as a step": {
             "same[rows[k]] = read[0]": "step, same[rows[k]] = step + 1, read[0]"
         },
-        "a result of the model dies with its last reader": {
+        "a result of the model is taken to be needed only until its last reader": {
             "step - 1 if e in heads else last": "last"
         },
-        "a result of the model outlives the run": {"step - 1 if": "step if"},
-        "a reshape that is a result is forgotten": {
+        "a result of the model is kept one step too long, beyond the last kernel": {
+            "step - 1 if": "step if"
+        },
+        "where a result of the model is a reshape, the entry behind it is not kept": {
             "same.get(rows[k] + r, rows[k] + r)": "rows[k] + r"
         },
-        "one result for each kernel": {
+        "each kernel is taken to have one result only": {
             "range(rows[k], rows[k + 1])": "range(rows[k], rows[k] + 1)"
         },
-        "dead at the step that reads it": {
+        "a tensor is taken to be free already at the step that reads it last": {
             ", step) for entry in read": ", step - 1) for entry in read"
         },
-        "inputs are tensors": {
+        "the inputs of the model get lifetimes, too": {
             " if entry in life}": "}",
             "life[entry][0], step": "life.get(entry, (0,))[0], step",
         },
     },
     "q2": {
-        "a pool holds all its tensors at once": {
+        "a pool is taken to hold all its tensors at once, side by side": {
             "max(largest.get(pool, 0), sizes[t])": "largest.get(pool, 0) + sizes[t]"
         },
-        "a pool is as large as its last tensor": {
+        "a pool gets the size of its last tensor, not of its largest": {
             "max(largest.get(pool, 0), sizes[t])": "sizes[t]"
         },
-        "dead at its last step": {"step <= life[t][1]": "step < life[t][1]"},
-        "the peak is the largest tensor": {
+        "a tensor is taken to be free already at its last step": {
+            "step <= life[t][1]": "step < life[t][1]"
+        },
+        "the peak is taken to be the largest tensor alone": {
             "sum(sizes[t] for t in life if": "max(sizes[t] for t in life if"
         },
-        "the plan is the peak": {"sum(largest.values())": "max(alive)"},
-        "pools are counted, not bytes": {"sum(largest.values())": "len(largest)"},
+        "the plan is taken to need no more than the peak of liveness": {
+            "sum(largest.values())": "max(alive)"
+        },
+        "the pools are counted, and not their bytes": {"sum(largest.values())": "len(largest)"},
     },
     "q3": {
-        "written where it is still read": {
+        "a tensor may be written into the pool of one that the same step still reads": {
             "life[a][1] < life[b][0] or life[b][1] < life[a][0]": (
                 "life[a][1] <= life[b][0] or life[b][1] <= life[a][0]"
             )
         },
-        "all are legal": {"return False": "return True"},
-        "none is legal": {"return True": "return False"},
-        "the pools do not matter": {" and pools[a] == pools[b]": ""},
-        "the first in the dictionary runs first": {
+        "every plan is taken to be legal": {"return False": "return True"},
+        "no plan is taken to be legal": {"return True": "return False"},
+        "tensors in different pools are taken to collide, too": {" and pools[a] == pools[b]": ""},
+        "the tensor that stands first in the dictionary is taken to run first": {
             "life[a][1] < life[b][0] or life[b][1] < life[a][0]": (
                 "(life[a][1] < life[b][0]) if list(life).index(a) < list(life).index(b) else True"
             )
         },
-        "only the same beginning collides": {
+        "two tensors are taken to collide only when the same step writes both": {
             "life[a][1] < life[b][0] or life[b][1] < life[a][0]": "life[a][0] != life[b][0]"
         },
     },
     "q4": {
-        "a pool for each tensor": {"if all(last": "if False and all(last"},
-        "one pool": {"if all(last": "if True or all(last"},
-        "written where it is still read": {
-            "last < life[o][0] or life[o][1] < first": "last <= life[o][0] or life[o][1] <= first"
+        "each tensor gets a pool of its own": {"if apart(t, pool)]": "if False]"},
+        "all tensors get the same pool": {"if apart(t, pool)]": "if True]"},
+        "a tensor is written into the pool of one that the same step still reads": {
+            "life[t][1] < life[o][0] or life[o][1] < life[t][0]": (
+                "life[t][1] <= life[o][0] or life[o][1] <= life[t][0]"
+            )
         },
-        "in the order of writing": {"(-sizes[t], life[t])": "life[t]"},
-        "the smallest first": {"-sizes[t]": "sizes[t]"},
-        "the last member of a pool only": {"for o in others)": "for o in others[-1:])"},
+        "only the last member of a pool is asked about, not all of them": {
+            "for o in pool)": "for o in pool[-1:])"
+        },
+        "only the largest-first order is tried, which is not the best one everywhere": {
+            "(-life[t][1], -sizes[t])": "(-sizes[t], life[t])"
+        },
+        "the tensors are taken in the order in which they are written, as TVM takes them": {
+            "(-sizes[t], life[t])": "life[t]",
+            "(-life[t][1], -sizes[t])": "life[t]",
+        },
+        "the smallest tensors are taken first": {
+            "(-sizes[t], life[t])": "(sizes[t], life[t])",
+            "(-life[t][1], -sizes[t])": "(sizes[t], life[t])",
+        },
+        "of the plans that are made the largest is given, not the smallest": {
+            "min(by_size, backwards": "max(by_size, backwards"
+        },
+        "of equal last steps the smallest tensor is taken first": {
+            "(-life[t][1], -sizes[t])": "(-life[t][1], sizes[t])",
+            "best = min(by_size, backwards": "best = min(backwards, backwards",
+        },
     },
     "q5": {
-        "a reshape has memory of its own": {
+        "a reshape gets memory of its own": {
             "raw = arrays[rows[source] + result].reshape(-1)": "raw = allocate(sizes[entry])"
         },
-        "each tensor has memory of its own": {
+        "each tensor gets memory of its own, whatever its pool is": {
             "memory[pools[entry]][: sizes[entry]]": "allocate(sizes[entry])"
         },
-        "a pool is as large as its smallest tensor": {"max(sizes[t]": "min(sizes[t]"},
-        "all inputs and weights in one memory": {
+        "a pool gets the size of its smallest tensor, not of its largest": {
+            "max(sizes[t]": "min(sizes[t]"
+        },
+        "all inputs and weights lie in the same memory": {
             "raw = allocate(sizes[entry])": (
                 "raw = memory.setdefault(-1, allocate(sum(sizes)))[: sizes[entry]]"
             )
         },
-        "no shapes": {".reshape(shapes[entry])": ""},
-        "all are float32": {"dtypes[entry]": '"float32"'},
-        "the first entry of a node is enough": {"rows[source] + result": "rows[source + 1]"},
+        "the arrays do not have the shapes of the graph JSON": {".reshape(shapes[entry])": ""},
+        "all arrays are taken to hold float32": {"dtypes[entry]": '"float32"'},
+        "a reshape gets the memory of the node behind the one that it reads": {
+            "rows[source] + result": "rows[source + 1]"
+        },
     },
 }
 
@@ -125,16 +155,31 @@ def legal(life, pools):
 """,
     "q4": """
 def make_plan(life, sizes):
-    pools, busy = {}, []
-    for t in sorted(life, key=lambda t: (sizes[t], -life[t][0]), reverse=True):
+    pools, busy, size = {}, [], []
+    for t in sorted(life, key=lambda t: (life[t][1], sizes[t]), reverse=True):
         steps = set(range(life[t][0], life[t][1] + 1))
-        pool = next((p for p, used in enumerate(busy) if not used & steps), len(busy))
+        growth = [
+            (max(sizes[t] - size[p], 0), p) for p, used in enumerate(busy) if not used & steps
+        ]
+        _, pool = min(growth, default=(0, len(busy)))
         if pool == len(busy):
             busy.append(set())
+            size.append(0)
         busy[pool] |= steps
+        size[pool] = max(size[pool], sizes[t])
         pools[t] = pool
     return pools
 """,
+}
+
+# Question -> what the public checks may accept -> an answer that does not do what is asked.
+CHEATS: dict[str, dict[str, str]] = {
+    "q1": {
+        "it asks the lab's `known`": """
+def lifetimes(graph):
+    return known(graph).life
+""",
+    },
 }
 
 # --- hidden checks -------------------------------------------------------------------------------
@@ -237,7 +282,7 @@ def are_legal(value: Any, cases: list[Any], lab: Any) -> str:
 
 
 def are_small(value: Any, lab: Any) -> str:
-    """Legal plans of the five models: no larger than TVM's, and one of them smaller."""
+    """Legal plans of the six models: no larger than TVM's, and one of them smaller."""
     smaller = 0
     for name, fact in lab.facts.items():
         if (found := lab.play(lab.graphs[name], value[name])) != "legal":
@@ -275,10 +320,10 @@ HIDDEN = {
     "q1": [
         Hidden(
             "graphs with several results, chains of reshapes, unused tensors, inputs as results",
-            probe="[lifetimes(make_graph(nodes, heads)) for nodes, heads in cases]",
+            probe="[lifetimes(unplanned(make_graph(nodes, heads))) for nodes, heads in cases]",
             draw=lambda random: {"cases": graphs(random)},
         ),
-        Hidden("the graph of a model", probe="lifetimes(graphs['squeezenet'])"),
+        Hidden("the graph of a model", probe="lifetimes(unplanned(graphs['squeezenet']))"),
     ],
     "q2": [
         Hidden(
@@ -303,7 +348,7 @@ HIDDEN = {
             verify=are_legal,
         ),
         Hidden(
-            "the plans of the five models, beside TVM's",
+            "the plans of the six models, beside TVM's",
             probe="{name: make_plan(fact.life, fact.sizes) for name, fact in facts.items()}",
             verify=are_small,
             weight=2,
