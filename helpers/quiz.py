@@ -1,6 +1,8 @@
-"""Quiz questions and predictions as a notebook shows them: plain text, no JavaScript, no widgets.
+"""Quiz questions and predictions: the banks, the verdicts, and both as plain text.
 
-The questions of ``notebooks/NN_topic.ipynb`` are in ``notebooks/quiz/NN_topic.yaml``.
+The questions of ``notebooks/NN_topic.ipynb`` are in ``notebooks/quiz/NN_topic.yaml``. In a kernel
+``ask`` shows a form (:mod:`helpers.widgets.quiz_form`); ``make quiz`` asks in a terminal
+(:mod:`helpers.revision`).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from helpers import quiz_record
 from helpers.errors import WorkbookError
 
 QUIZ = Path(__file__).resolve().parent.parent / "notebooks" / "quiz"
@@ -58,6 +61,9 @@ class Question:
     unit: str = ""
     why: str = ""
     slips: tuple[Slip, ...] = ()
+    code: str = ""
+    often_said: str = ""
+    syllabus: str = ""
 
     @property
     def letters(self) -> str:
@@ -81,6 +87,7 @@ def load(path: Path) -> list[Question]:
 def _question(entry: Mapping[str, Any]) -> Question:
     made = dict(entry)
     made["options"] = tuple(Option(**option) for option in made.get("options") or ())
+    made["code"] = (made.get("code") or "").rstrip()
     made["slips"] = tuple(Slip(**slip) for slip in made.get("slips") or ())
     return Question(**made)
 
@@ -108,6 +115,10 @@ def _faults(question: Question, number: str) -> Iterable[str]:
         yield f"the difficulty is {question.difficulty!r}, not one of {', '.join(DIFFICULTIES)}."
     if not question.rests_on:
         yield "it does not say which cell or experiment it rests on."
+    if question.code and question.kind == "multiple":
+        yield "code prints one thing: the kind is single or number."
+    if question.syllabus and not re.fullmatch(r"[PE]([1-9]|10)", question.syllabus):
+        yield f"the syllabus has no question {question.syllabus!r}: P1 to P10, E1 to E10."
     if question.kind == "number":
         if not _is_number(question.answer):
             yield "the answer is not a number."
@@ -137,23 +148,74 @@ def _faults(question: Question, number: str) -> Iterable[str]:
 # --- asking --------------------------------------------------------------------------------------
 
 
-def ask(question_id: str, answer: Any = None, *, folder: Path = QUIZ) -> None:
-    """Print a question; with an answer, print the verdict and the reason of what was chosen.
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of an answer, and whether all of it is right.
 
-    An answer is a letter (``"B"``), several (``"A, C"``) or a number, as the question asks.
+    ``reasons`` are pairs of the letter they are about, which may be empty, and a sentence or two.
+    """
+
+    right: bool
+    said: str
+    reasons: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All of it as plain text, wrapped."""
+        lines = [self.said]
+        for letter, reason in self.reasons:
+            lead, rest = (f"  {letter}  ", "     ") if letter else ("  ", "  ")
+            lines.append(_wrapped(reason, lead, rest))
+        return "\n".join(lines)
+
+
+def ask(which: str, answer: Any = None, *, folder: Path = QUIZ) -> None:
+    """Show a question (``"03-1"``) or all of a lesson (``"03"``); with an answer, judge it.
+
+    A notebook shows a form to answer in, or, without a kernel, the questions with folded answers;
+    elsewhere they are printed. An answer given here is a letter (``"B"``), several (``"A, C"``) or
+    a number, as the question asks; the verdict and the reason of what was chosen are printed.
     Raises :class:`WorkbookError` when there is no such question or option.
     """
-    question = _find(str(question_id), folder)
-    print(_asked(question) if answer is None else _judged(question, answer))
+    which = str(which)
+    if answer is not None:
+        question = find(which, folder)
+        verdict = judge(question, answer)
+        quiz_record.note(question.id, verdict.right)
+        print(verdict.text)
+        return
+    questions = lesson(which, folder) if _is_lesson(which) else [find(which, folder)]
+    if _in_kernel():
+        from helpers.widgets import quiz_form  # needs ipywidgets, which only a notebook has
+
+        quiz_form.show(questions)
+    else:
+        print(as_text(questions))
 
 
-def _find(question_id: str, folder: Path) -> Question:
+def lesson(number: str, folder: Path = QUIZ) -> list[Question]:
+    """The questions of lesson ``"03"``. Raises :class:`WorkbookError` when there is none."""
+    banks = {path.stem.split("_")[0]: path for path in sorted(folder.glob("*.yaml"))}
+    if number not in banks:
+        raise WorkbookError(
+            f'There are no questions of lesson "{number}", only of {_range(banks)}.'
+        )
+    return load(banks[number])
+
+
+def find(question_id: str, folder: Path = QUIZ) -> Question:
+    """The question ``"03-1"``. Raises :class:`WorkbookError`, which names the nearest."""
+    if _is_lesson(question_id):
+        first = lesson(question_id, folder)[0].id
+        raise WorkbookError(
+            f"Lesson {question_id} has several questions: say which one you answer, as in "
+            f'quiz.ask("{first}", "B").'
+        )
     known: dict[str, Question] = {}
-    lesson = question_id.split("-")[0]
+    number = question_id.split("-")[0]
     for path in sorted(folder.glob("*.yaml")):
-        if path.stem.split("_")[0] != lesson:
-            continue
-        known |= {question.id: question for question in load(path)}
+        if path.stem.split("_")[0] == number:
+            known |= {question.id: question for question in load(path)}
     if question_id in known:
         return known[question_id]
     names = list(known) or [path.stem.split("_")[0] + "-1" for path in folder.glob("*.yaml")]
@@ -162,22 +224,54 @@ def _find(question_id: str, folder: Path) -> Question:
     raise WorkbookError(f'There is no quiz question "{question_id}".{hint}')
 
 
-def _asked(question: Question) -> str:
-    lines = [_wrapped(f"Question {question.id}. {question.question.strip()}"), ""]
-    for letter, option in zip(question.letters, question.options, strict=True):
-        lines.append(_wrapped(option.text.strip(), first=f"  {letter}  ", rest="     "))
+def _is_lesson(text: str) -> bool:
+    return bool(re.fullmatch(r"\d\d", text))
+
+
+def _range(banks: Iterable[str]) -> str:
+    numbers = sorted(banks)
+    return f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else ", ".join(numbers)
+
+
+def _in_kernel() -> bool:
+    """Whether a notebook's kernel runs this, which can show more than text."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and getattr(shell.get_ipython(), "kernel", None) is not None
+
+
+def as_text(questions: Iterable[Question]) -> str:
+    """Questions as plain text, without their answers."""
+    return "\n\n\n".join(f"{asked(question)}\n\n{_how(question)}" for question in questions)
+
+
+def asked(question: Question) -> str:
+    """A question, its code and its options as plain text."""
+    parts = [_wrapped(f"Question {question.id}. {question.question.strip()}")]
+    if question.code:
+        parts.append(textwrap.indent(question.code, "    "))
+    if question.options:
+        options = zip(question.letters, question.options, strict=True)
+        lines = [
+            _wrapped(option.text.strip(), f"  {letter}  ", "     ") for letter, option in options
+        ]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def _how(question: Question) -> str:
     if question.kind == "number":
         unit = f" (in {question.unit})" if question.unit else ""
-        how = f'Answer with a number{unit}: quiz.ask("{question.id}", 12)'
-        del lines[-1]
-    elif question.kind == "multiple":
-        how = f'Choose all that are right: quiz.ask("{question.id}", "A, B")'
-    else:
-        how = f'Answer with one letter: quiz.ask("{question.id}", "B")'
-    return "\n".join([*lines, "", how])
+        return f'Answer with a number{unit}: quiz.ask("{question.id}", 12)'
+    if question.kind == "multiple":
+        return f'Choose all that are right: quiz.ask("{question.id}", "A, B")'
+    return f'Answer with one letter: quiz.ask("{question.id}", "B")'
 
 
-def _judged(question: Question, answer: Any) -> str:
+def judge(question: Question, answer: Any) -> Verdict:
+    """The verdict on an answer, with the reason of what was chosen and of nothing else.
+
+    Raises :class:`WorkbookError` when it is no answer to this question.
+    """
     if question.kind == "number":
         return _judged_number(question, answer)
     chosen = _letters(question, answer)
@@ -190,14 +284,40 @@ def _judged(question: Question, answer: Any) -> str:
         verdict = "Partly right."
     else:
         verdict = "Not yet."
-    lines = [f"Question {question.id}: {verdict}"]
-    for letter in chosen:
-        mark = "right" if options[letter].right else "wrong"
-        lines.append(_wrapped(f"({mark}) {options[letter].why.strip()}", f"  {letter}  ", "     "))
+    reasons = _reasons(question, chosen)
     missing = len(right - hits)
     if question.kind == "multiple" and hits and missing:
-        lines.append(f"  {missing} more {'is' if missing == 1 else 'are'} right.")
-    return "\n".join(lines)
+        reasons.append(("", f"{missing} more {'is' if missing == 1 else 'are'} right."))
+    if set(chosen) == right:
+        reasons += _correction(question)
+    said = f"Question {question.id}: {verdict}"
+    return Verdict(set(chosen) == right, said, tuple(reasons))
+
+
+def explain(question: Question) -> Verdict:
+    """The right answer and the reason of every option."""
+    if question.kind == "number":
+        said = f"The answer is {_in_unit(question, question.answer)}."
+        reasons = [("", question.why.strip())]
+    else:
+        right = zip(question.letters, question.options, strict=True)
+        letters = ", ".join(letter for letter, option in right if option.right)
+        said = f"Right {'is' if len(letters) == 1 else 'are'} {letters}."
+        reasons = _reasons(question, question.letters)
+    return Verdict(True, said, (*reasons, *_correction(question)))
+
+
+def _reasons(question: Question, letters: Iterable[str]) -> list[tuple[str, str]]:
+    options = dict(zip(question.letters, question.options, strict=True))
+    return [
+        (letter, f"({'right' if options[letter].right else 'wrong'}) {options[letter].why.strip()}")
+        for letter in letters
+    ]
+
+
+def _correction(question: Question) -> list[tuple[str, str]]:
+    said = question.often_said.strip()
+    return [("", f"Often said: {said}")] if said else []
 
 
 def _letters(question: Question, answer: Any) -> list[str]:
@@ -217,17 +337,22 @@ def _letters(question: Question, answer: Any) -> list[str]:
     return sorted(chosen)
 
 
-def _judged_number(question: Question, answer: Any) -> str:
+def _judged_number(question: Question, answer: Any) -> Verdict:
     value = as_number(answer, f"Question {question.id}")
-    unit = f" {question.unit}" if question.unit else ""
-    given = f"Question {question.id}: {_number(value)}{unit}"
+    given = f"Question {question.id}: {_in_unit(question, value)}"
     if _hits(question, value):
-        return f"{given} is right.\n{_wrapped(question.why.strip(), '  ', '  ')}"
+        reasons = (("", question.why.strip()), *_correction(question))
+        return Verdict(True, f"{given} is right.", reasons)
     for slip in question.slips:
         if math.isclose(value, slip.value, rel_tol=1e-6):
-            return f"{given} is not right.\n{_wrapped(slip.why.strip(), '  ', '  ')}"
+            return Verdict(False, f"{given} is not right.", (("", slip.why.strip()),))
     assert question.answer is not None
-    return f"{given} is too {'high' if value > question.answer else 'low'}."
+    return Verdict(False, f"{given} is too {'high' if value > question.answer else 'low'}.")
+
+
+def _in_unit(question: Question, value: float | None) -> str:
+    assert value is not None
+    return f"{_number(value)} {question.unit}".rstrip()
 
 
 def _hits(question: Question, value: float) -> bool:
