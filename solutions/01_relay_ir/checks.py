@@ -9,86 +9,127 @@ from helpers.grading.hidden import Hidden
 # Question -> what is wrong with the answer -> which of its texts are replaced by what.
 WRONG: dict[str, dict[str, dict[str, str]]] = {
     "q1": {
-        "an input is its own operand": {"    return []": "    return [node]"},
-        "the operator is an operand": {"list(node.args)": "[x, *node.args]"},
-        "operands in reverse": {"list(node.args)": "list(node.args)[::-1]"},
-        "equal operands once": {"list(node.args)": "list(dict.fromkeys(node.args))"},
-        "tuples forgotten": {"list(node.fields)": "[]"},
-        "tuple fields forgotten": {"[node.tuple_value]": "[]"},
-        "fields of the tuple behind": {"[node.tuple_value]": "list(node.tuple_value.fields)"},
+        "an input is given as its own operand, although it has none": {
+            "    return []": "    return [node]"
+        },
+        "the operator is given as an operand, although it is no value of the program": {
+            "list(node.args)": "[node.op, *node.args]"
+        },
+        "the operands are in the opposite order": {"list(node.args)": "list(node.args)[::-1]"},
+        "an operand that a call uses twice is given once only": {
+            "list(node.args)": "list(dict.fromkeys(node.args))"
+        },
+        "a tuple is taken to have no operands": {"list(node.fields)": "[]"},
+        "a field of a tuple is taken to have no operand": {"[node.tuple_value]": "[]"},
+        "the operand of a field is taken to be the fields of the tuple, and not the tuple itself": {
+            "[node.tuple_value]": "list(node.tuple_value.fields)"
+        },
     },
     "q2": {
-        "forgets what it has met": {"if node not in met": "if node not in function.params"},
-        "a vertex before its operands": {
+        "a vertex is listed again for each path that leads to it": {
+            "if node not in met": "if node not in function.params"
+        },
+        "a vertex comes before its operands": {
             "met.add(node)": "met.add(node); V.append(node)",
             "            V.append(node)\n\n": "\n",
         },
-        "asks again for what it has met": {
+        "the operands of a vertex are visited again each time it is met": {
             "        if node not in met:\n            met.add(node)\n": "        if True:\n",
             "            V.append(node)\n\n": "            V.extend({node} - set(V))\n\n",
         },
-        "what looks alike is one": {
+        "two vertices that look alike are taken for one": {
             "if node not in met": "if label(node) not in met",
             "met.add(node)": "met.add(label(node))",
         },
-        "unused parameters forgotten": {"V = list(function.params)": "V = []"},
-        "without the body": {"visit(function.body)": "[visit(n) for n in operands(function.body)]"},
-        "only the first operand": {
+        "a parameter that nothing uses is missing, or the parameters do not come first": {
+            "V = list(function.params)": "V = []"
+        },
+        "the body itself is missing": {
+            "visit(function.body)": "[visit(n) for n in operands(function.body)]"
+        },
+        "only the first operand of a vertex is followed": {
             "for operand in operands(node)": "for operand in operands(node)[:1]"
         },
     },
     "q3": {
-        "each pair once": {"return [": "return list({", "operands(node)]": "operands(node)})"},
-        "from consumer to producer": {
+        "a vertex that uses a value twice has one edge from it, and not two": {
+            "return [": "return list({",
+            "operands(node)]": "operands(node)})",
+        },
+        "the edges go from the vertex to its operand, and not the other way": {
             "(place[operand], place[node])": "(place[node], place[operand])"
         },
-        "counted from 1": {"enumerate(V)": "enumerate(V, 1)"},
-        "one edge per vertex": {"in operands(node)]": "in operands(node)[:1]]"},
+        "the places in V are counted from 1, and not from 0": {"enumerate(V)": "enumerate(V, 1)"},
+        "a vertex has an edge from its first operand only": {
+            "in operands(node)]": "in operands(node)[:1]]"
+        },
     },
     "q4": {
-        "lets are not followed": {"while isinstance(result, relay.Let)": "while False"},
-        "a second name is followed once": {"return real(value_of[node])": "return value_of[node]"},
-        "unused lets are dropped": {"[*value_of.values(), result]": "[result]"},
-        "only what a let names": {"[*value_of.values(), result]": "value_of.values()"},
-        "equal edges once": {
+        "a let is taken for a vertex: the chain of lets is not followed": {
+            "while isinstance(result, relay.Let)": "while False"
+        },
+        "a variable that stands for another variable is followed only once": {
+            "return real(value_of[node])": "return value_of[node]"
+        },
+        "a value whose variable nobody uses is missing": {
+            "[*value_of.values(), result]": "[result]"
+        },
+        "the result behind the last let is missing": {
+            "[*value_of.values(), result]": "value_of.values()"
+        },
+        "a vertex that uses a value twice has one edge from it, and not two": {
             "return V, [": "return V, list({",
             "operands(node)]": "operands(node)})",
         },
-        "from consumer to producer": {
+        "the edges go from the vertex to its operand, and not the other way": {
             "(place[real(operand)], place[node])": "(place[node], place[real(operand)])"
         },
     },
     "q5": {
-        "four bytes each": {"np.dtype(kind.dtype).itemsize": "4"},
-        "bits": {"np.dtype(kind.dtype).itemsize": "8 * np.dtype(kind.dtype).itemsize"},
-        "a scalar has no element": {"elements = int(": "elements = len(kind.shape) and int("},
-        "sum of the axes": {"np.prod(": "np.sum("},
-        "first field of a tuple only": {"in kind.fields]": "in kind.fields[:1]]"},
+        "each element is taken to have 4 bytes, whatever its dtype is": {
+            "np.dtype(kind.dtype).itemsize": "4"
+        },
+        "bits are counted, and not bytes": {
+            "np.dtype(kind.dtype).itemsize": "8 * np.dtype(kind.dtype).itemsize"
+        },
+        "a scalar is taken to have no element": {
+            "elements = int(": "elements = len(kind.shape) and int("
+        },
+        "the axes are added up, and not multiplied": {"np.prod(": "np.sum("},
+        "only the first field of a tuple is counted": {"in kind.fields]": "in kind.fields[:1]]"},
     },
     "q6": {
-        "a product and a sum are two": {"return int(": "return 2 * int("},
-        "groups forgotten": {
+        "a multiply-add is counted as two, a product and a sum": {"return int(": "return 2 * int("},
+        "the groups are not taken into account: a filter sees only C/g channels": {
             "weights[1:]": "[int(call.args[0].checked_type.shape[1]), *weights[2:]]"
         },
-        "input size instead of output size": {
+        "the elements of the input are taken, and not those of the output": {
             "in call.checked_type.shape": "in call.args[0].checked_type.shape"
         },
-        "conv1d forgotten": {'"nn.conv1d", ': ""},
-        "batch_matmul as dense": {
+        "nn.conv1d is taken to have no multiply-adds": {'"nn.conv1d", ': ""},
+        "the batch of nn.batch_matmul counts among the products that one output element needs": {
             'weights[-1:] if call.op.name == "nn.batch_matmul" else weights[1:]': "weights[1:]"
         },
-        "any operator has weights": {"return 0": "pass"},
-        "the window forgotten": {"else weights[1:]": "else weights[1:2]"},
+        "an operator that is not in the table gets multiply-adds, too": {"return 0": "pass"},
+        "the window of the filter is not taken into account": {
+            "else weights[1:]": "else weights[1:2]"
+        },
     },
     "q7": {
-        "one FLOP per multiply-add": {"2 * macs(call)": "macs(call)"},
-        "weighted operators only": {"if call.op.name in ONE_EACH": "if False"},
-        "every operator has one FLOP an element": {"if call.op.name in ONE_EACH": "if True"},
-        "inputs are parameters": {"relay.Constant)]": "(relay.Constant, relay.Var))]"},
-        "bytes for elements": {
+        "a multiply-add is counted as one FLOP, and not as two": {"2 * macs(call)": "macs(call)"},
+        "only the operators with weights have FLOPs here": {
+            "if call.op.name in ONE_EACH": "if False"
+        },
+        "every operator is taken to have one FLOP for each element of its result": {
+            "if call.op.name in ONE_EACH": "if True"
+        },
+        "the inputs count as parameters, too": {
+            "relay.Constant)]": "(relay.Constant, relay.Var))]"
+        },
+        "the bytes of the parameters are given, and not their number": {
             "sum(elements for elements, _ in constants)": "sum(count for _, count in constants)"
         },
-        "calls for vertices": {
+        "the calls are counted, and not all vertices": {
             '"vertices": len(V)': '"vertices": sum(isinstance(n, relay.Call) for n in V)'
         },
     },
