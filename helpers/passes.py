@@ -679,20 +679,22 @@ class Step:
         folded as in :func:`helpers.ir.picture`. Show it with
         ``plots.show(step.draw(), step.alt_text())``.
         """
-        found = self._pictures(max_boxes, whole)
-        return plots.side_by_side(
-            [
-                ir.drawing(picture, marks, f"{when} {self.name}{_share(picture, found.is_part)}")
-                for when, picture, marks in (
-                    ("before", found.before, found.marks_before),
-                    ("after", found.after, found.marks_after),
-                )
-            ]
-        )
+        return plots.side_by_side(self.panels(max_boxes=max_boxes, whole=whole))
+
+    def panels(self, *, max_boxes: int = 20, whole: bool = False) -> list[plots.Panel]:
+        """What :meth:`draw` draws, before and after, as data; takes the same options."""
+        found = self.pictures(max_boxes, whole)
+        return [
+            ir.drawing(picture, marks, f"{when} {self.name}{_share(picture, found.is_part)}")
+            for when, picture, marks in (
+                ("before", found.before, found.marks_before),
+                ("after", found.after, found.marks_after),
+            )
+        ]
 
     def alt_text(self, *, max_boxes: int = 20, whole: bool = False) -> str:
         """What :meth:`draw` shows, in words made from the same data; takes the same options."""
-        found = self._pictures(max_boxes, whole)
+        found = self.pictures(max_boxes, whole)
         parts = [
             f"The graph before and after {self.name}",
             f"Before{_share(found.before, found.is_part)}: {_in_words(found.before)}",
@@ -709,9 +711,18 @@ class Step:
                 parts.append(f"Marked as {word}: {_listed_operators(names)}")
         return ". ".join(parts) + "."
 
-    def _pictures(self, max_boxes: int, whole: bool) -> differences.Pictures:
+    def pictures(self, max_boxes: int = 20, whole: bool = False) -> differences.Pictures:
+        """The graphs before and after, and what differs, as data; options as for :meth:`draw`."""
         most = whole_number(max_boxes, "max_boxes", 1)
-        return differences.Pictures.of(self.module_before, self.module_after, most, whole)
+        if (most, whole) not in self._drawings:
+            self._drawings[most, whole] = differences.Pictures.of(
+                self.module_before, self.module_after, most, whole
+            )
+        return self._drawings[most, whole]
+
+    @cached_property
+    def _drawings(self) -> dict[tuple[int, bool], differences.Pictures]:
+        return {}
 
 
 def _drawn(picture: ir.Picture) -> list[ir.Node]:
