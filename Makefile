@@ -1,6 +1,6 @@
 # The Relay workbook. `make` alone lists what there is to do.
 .DEFAULT_GOAL := help
-.PHONY: help lab verify progress update check-env builds clean-cache clean setup test release grade notebooks format bench lock
+.PHONY: help lab verify quiz progress update check-env builds clean-cache clean setup test release grade notebooks format bench lock
 .ONESHELL:
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
@@ -38,6 +38,9 @@ lab: setup ## set up on first use, then open JupyterLab on the first lesson
 
 verify: setup ## run a lab from a fresh kernel and print its public checks: make verify LAB=03
 	@$(PY) -m helpers.verify $(LAB)
+
+quiz: setup ## quiz questions in the terminal, those answered wrong first: make quiz [LESSON=03] [ORDER=lesson]
+	@exec $(PY) -m helpers.revision $(LESSON) $(if $(ORDER),--order $(ORDER))
 
 progress: setup ## which lessons and labs you have done
 	@$(PY) -m helpers.progress

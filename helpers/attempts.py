@@ -133,7 +133,8 @@ def _calls(source: str) -> Iterator[tuple[str, dict[str, bool]]]:
                 args=[ast.Constant(value=name), *rest],
             ):
                 answers = [*rest, *(keyword.value for keyword in node.keywords)]
-                yield "ask", {str(name): any(not _is_none(answer) for answer in answers)}
+                if "-" in str(name):  # "03-1" is a question, "03" a lesson's form
+                    yield "ask", {str(name): any(not _is_none(answer) for answer in answers)}
 
 
 def _given(node: ast.expr | None, named: dict[str, ast.expr]) -> Iterator[tuple[str, bool]]:

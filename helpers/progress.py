@@ -13,7 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from helpers import artifact_cache, attempts
+from helpers import artifact_cache, attempts, quiz, quiz_record
 from helpers.errors import WorkbookError, exit_with_sentence
 from helpers.kernels import ROOT
 
@@ -89,6 +89,7 @@ def table(root: Path = ROOT, path: Path = FILE) -> str:
             continue
         done = kept.setdefault(topic, Done())
         here = attempts.examine(attempts.read(lesson))
+        here.questions = _questions(root / "notebooks" / "quiz" / f"{topic}.yaml", here)
         done.add(here)
         row = [topic, _of(done.predictions, here.predictions), _of(done.questions, here.questions)]
         lab = root / "labs" / topic / f"{topic}.ipynb"
@@ -104,6 +105,13 @@ def table(root: Path = ROOT, path: Path = FILE) -> str:
         for row in rows
     ]
     return "\n".join(lines)
+
+
+def _questions(bank: Path, attempt: attempts.Attempt) -> dict[str, bool]:
+    """All questions of a lesson, and which were answered: in its code, its form or a terminal."""
+    record = quiz_record.load()
+    names = [question.id for question in quiz.load(bank)] if bank.exists() else attempt.questions
+    return {name: attempt.questions.get(name, False) or name in record for name in names}
 
 
 def _of(done: list[str], there: dict[str, bool]) -> str:

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from helpers import attempts, progress, update, verify
+from helpers import attempts, progress, quiz, quiz_record, update, verify
 from helpers.errors import WorkbookError
 from helpers.kernels import ROOT
 from tools import build_notebooks
@@ -31,14 +31,13 @@ def cell(notebook, name):
 
 @pytest.mark.parametrize("page", find_pages(ROOT), ids=str)
 def test_nothing_is_written_in_the_pages_as_they_are_given_out(page):
-    """Fresh pages hold predictions and questions, none of them answered."""
+    """Fresh lessons hold predictions; nothing is predicted or answered in a fresh page."""
     if page.kind == "solution" or build_notebooks.is_learners(page):
         pytest.skip("not a page that was just given out")
     attempt = attempts.examine(attempts.read(page.target))
     assert not attempt.edited
     if page.kind == "lesson":
         assert attempt.predictions
-        assert attempt.questions
     else:
         assert attempt.answers.keys() == attempt.verdicts.keys()
 
@@ -81,6 +80,7 @@ def test_predictions_are_found(source, predictions):
         ('quiz.ask("03-1", "B")', True),
         ('quiz.ask("03-1", answer=1024)', True),
         ('quiz.ask("03-1", None)', False),
+        ('quiz.ask("03")\nquiz.ask("03-1", "B")', True),
     ],
 )
 def test_questions_are_found(source, answered):
@@ -181,6 +181,23 @@ def test_progress_only_gains(tmp_path, lab):
     second = progress.table(root, kept)
     assert "1 of 1" in second
     assert "1 of 6" in second
+
+
+def test_progress_counts_what_was_answered_in_the_form(tmp_path, monkeypatch):
+    (tmp_path / "notebooks" / "quiz").mkdir(parents=True)
+    name = "03_operator_fusion"
+    bank = ROOT / "notebooks" / "quiz" / f"{name}.yaml"
+    (tmp_path / "notebooks" / "quiz" / f"{name}.yaml").write_text(bank.read_text())
+    cells = [
+        new_code_cell('quiz.ask("03")', id="a"),
+        new_code_cell('quiz.ask("03-2", "A")', id="b"),
+    ]
+    (tmp_path / "notebooks" / f"{name}.ipynb").write_text(as_text(new_notebook(cells=cells)))
+    monkeypatch.setattr(quiz_record, "FILE", tmp_path / "record.json")
+    quiz_record.note("03-1", False)
+    quiz_record.note("04-1", True)
+    shown = progress.table(tmp_path, tmp_path / "kept.json").splitlines()[1].split()
+    assert shown[4:7] == ["2", "of", str(len(quiz.load(bank)))]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"03": {"answers": 1, "unknown": 2}}', "\x00"])

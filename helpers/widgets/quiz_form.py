@@ -28,8 +28,9 @@ _STYLE = """<style>
 .workbook-quiz .widget-radio-box label, .workbook-quiz .widget-checkbox label {
   display: flex; align-items: baseline; gap: 0.6em; height: auto; width: auto; max-width: 100%;
   line-height: 1.45; margin: 0.15em 0; white-space: normal; overflow: visible; text-align: left; }
-.workbook-quiz .widget-radio-box input { position: static; flex: none; margin: 0; }
-.workbook-quiz .widget-checkbox input { position: static; flex: none; margin: 0; }
+.workbook-quiz .widget-radio-box label { flex-direction: row-reverse; justify-content: flex-end; }
+.workbook-quiz .widget-radio-box input, .workbook-quiz .widget-checkbox input {
+  position: static; flex: none; align-self: flex-start; margin: 0.25em 0 0; }
 .workbook-quiz .widget-checkbox span { white-space: normal; }
 .workbook-quiz input:focus-visible, .workbook-quiz button:focus-visible {
   outline: 2px solid currentcolor; outline-offset: 2px; }
@@ -105,7 +106,7 @@ def _controls(question: Question) -> tuple[list[ipywidgets.Widget], Callable[[],
         )
         return [field], lambda: field.value.strip()
     labels = [
-        (f"{letter}  {' '.join(option.text.split())}", letter)
+        (f"{letter}. {' '.join(option.text.split())}", letter)
         for letter, option in zip(question.letters, question.options, strict=True)
     ]
     if question.kind == "single":
