@@ -74,9 +74,21 @@ def explore(
         control.observe(update, names="value")
     update()
     lines = [ipywidgets.HBox(list(row)) for row in rows] or list(controls.values())
-    box = ipywidgets.VBox([*lines, words, picture])
+    box = ipywidgets.VBox([*lines, words, picture, own_keys()])
     show(box, {"image/png": base64.b64encode(plots.png(static)).decode("ascii")}, alt)
     return box
+
+
+def own_keys() -> ipywidgets.HTML:
+    """A part of a box that draws nothing, and leaves the keys that are pressed in the box to it.
+
+    JupyterLab takes arrows, Enter and letters for its own commands unless a text field has the
+    focus: in a list or a slider an arrow would select another cell, and D D would delete it. It
+    leaves the keys to an element that has this attribute of Lumino's.
+    """
+    mark = "event.target.setAttribute('data-lm-suppress-shortcuts', 'true')"
+    all_in_box = f"this.closest('.widget-box')?.addEventListener('focusin', event => {mark})"
+    return ipywidgets.HTML(f'<style onload="{all_in_box}"></style>', layout={"display": "none"})
 
 
 def show(widget: ipywidgets.Widget, static: Mapping[str, str], text: str) -> None:
