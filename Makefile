@@ -1,6 +1,6 @@
 # The Relay workbook. `make` alone lists what there is to do.
 .DEFAULT_GOAL := help
-.PHONY: help lab verify quiz progress update check-env builds clean-cache clean setup test release grade notebooks format bench lock
+.PHONY: help lab verify quiz progress update check-env builds clean-cache clean setup test test-browser release grade notebooks format bench lock
 .ONESHELL:
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
@@ -65,6 +65,9 @@ clean: ## remove everything that was installed or kept; sources and your noteboo
 test: setup ## set up, then run every check
 	@./tests/run_all "$(CURDIR)/.venv/bin/python"
 
+test-browser: setup ## every page in Chromium (INSTALL_CHROMIUM=1 lets root install it)
+	@$(PY) -m tools.browser
+
 release: setup ## the copy of the workbook that a class receives: make release OUT=folder
 	@$(PY) -m tools.release "$(OUT)"
 
@@ -81,5 +84,7 @@ format: setup ## format and lint the sources
 bench: setup ## the benchmarks behind the figures in bench/README.md
 	@for script in bench/*.py; do $(PY) -m "bench.$$(basename "$$script" .py)"; done
 
-lock: ## resolve requirements.in again into requirements.lock (needs uv)
-	@uv pip compile --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock requirements.in
+lock: ## resolve requirements.in and browser.in again into their locks (needs uv)
+	@for name in requirements browser; do
+		uv pip compile --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header --quiet -o $$name.lock $$name.in
+	done

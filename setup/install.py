@@ -218,6 +218,19 @@ def install_builds(uv: str | None) -> None:
     print("The Relay build and the models are in place.")
 
 
+def install_browser_tests(uv: str | None) -> None:
+    """Add what drives a browser to the environment, if it is not there yet."""
+    lock, stamp = ROOT / "browser.lock", VENV / "browser.lock"
+    if stamp.exists() and stamp.read_bytes() == lock.read_bytes():
+        return
+    (DEPS / "tmp").mkdir(parents=True, exist_ok=True)
+    print("Installing what drives a browser.", flush=True)
+    Installer(uv).locked(lock.name)
+    stamp.write_bytes(lock.read_bytes())
+    _remove(DEPS / "cache")
+    _remove(DEPS / "tmp")
+
+
 def _relay(installer: Installer) -> None:
     """The Relay build and, where the system has none, the OpenMP library that it needs."""
     _into(installer, "relay.lock", DEPS / "relay")
@@ -282,9 +295,19 @@ def main() -> int:
         action="store_true",
         help="only the Relay build and the models, for the Python that runs this",
     )
+    parser.add_argument(
+        "--browser-tests",
+        action="store_true",
+        help="only what the browser tests need beside an installed workbook",
+    )
     arguments = parser.parse_args()
+    wanted = install
+    if arguments.builds_only:
+        wanted = install_builds
+    elif arguments.browser_tests:
+        wanted = install_browser_tests
     try:
-        (install_builds if arguments.builds_only else install)(arguments.uv)
+        wanted(arguments.uv)
     except WorkbookError as error:
         print(error, file=sys.stderr)
         return 1

@@ -11,7 +11,7 @@ import yaml
 from helpers import check_env
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCKS = ("requirements.lock", "relay.lock", "models.lock", "openmp.lock")
+LOCKS = ("requirements.lock", "relay.lock", "models.lock", "openmp.lock", "browser.lock")
 
 
 def normal(name: str) -> str:
@@ -37,7 +37,7 @@ def test_every_pin_is_exact_and_hashed():
 
 
 def test_no_host_is_named():
-    for name in (*LOCKS, "requirements.in", "environment.yml", "pyproject.toml", "Makefile"):
+    for name in (*LOCKS, "requirements.in", "browser.in", "environment.yml", "pyproject.toml", "Makefile"):
         text = (ROOT / name).read_text()
         assert not re.search(
             r"https?://|index-url|--find-links|--trusted-host",

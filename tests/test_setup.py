@@ -232,6 +232,19 @@ def test_a_folder_that_cannot_be_written_is_said(install, folder, monkeypatch, c
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
+def test_what_drives_a_browser_is_installed_once(install, folder, monkeypatch):
+    installed = []
+    monkeypatch.setattr(install.Installer, "locked", lambda _, lock: installed.append(lock))
+    (folder / "browser.lock").write_text("playwright==1\n")
+    install.install(None)
+    for _ in range(2):
+        install.install_browser_tests(None)
+    assert installed == ["browser.lock"]
+    (folder / "browser.lock").write_text("playwright==2\n")
+    install.install_browser_tests(None)
+    assert installed == ["browser.lock"] * 2
+
+
 def test_a_library_is_renamed_in_place(install):
     before = b"\x7fELF...\0libgomp-e985.so.1.0.0\0libdl.so.2\0..."
     after = install.with_soname(before, "libgomp-e985.so.1.0.0", "libgomp.so.1")
