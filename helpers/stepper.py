@@ -83,11 +83,12 @@ _PAGE = 4096
 class _Storage:
     """Memory: alive as long as a register, a tuple or a closure leads to it, as in the VM."""
 
-    __slots__ = ("bytes", "meter")
+    __slots__ = ("bytes", "meter", "number")
 
     def __init__(self, size: int, meter: _Meter) -> None:
         self.bytes, self.meter = size, meter
         meter.allocate(size)
+        self.number = meter.counters.allocations or 0
 
     def __del__(self) -> None:
         self.meter.release(self.bytes)
@@ -126,6 +127,18 @@ class _Closure:
 
 
 # --- the program counter -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Block:
+    """A storage that is alive: its number in the order of allocation, its bytes, what lies in it.
+
+    Tensors are given as a register shows them. A storage without one is kept for a tensor to come.
+    """
+
+    number: int
+    bytes: int
+    tensors: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -227,6 +240,28 @@ class Run:
     def live_bytes(self) -> int:
         """Bytes of the storages that are alive."""
         return self._meter.live
+
+    @property
+    def heap(self) -> list[Block]:
+        """The storages that are alive, oldest first: their bytes add up to ``live_bytes``."""
+        storages: dict[int, _Storage] = {}
+        tensors: dict[int, dict[int, _Tensor]] = {}
+        waiting = [self._returned, *(v for frame in self._frames for v in frame.registers)]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, _Data):
+                waiting.extend(value.fields)
+            elif isinstance(value, _Closure):
+                waiting.extend(value.captured)
+            elif isinstance(value, _Storage):
+                storages[value.number] = value
+            elif isinstance(value, _Tensor) and value.storage is not None:
+                storages[value.storage.number] = value.storage
+                tensors.setdefault(value.storage.number, {})[id(value)] = value
+        return [
+            Block(number, storage.bytes, tuple(sorted(map(str, tensors.get(number, {}).values()))))
+            for number, storage in sorted(storages.items())
+        ]
 
     @property
     def registers(self) -> dict[int, str]:
