@@ -329,17 +329,29 @@ def explorer() -> None:
 
 def build() -> ipywidgets.VBox:
     """What :func:`explorer` shows, and the box of it."""
-    wide = {"style": {"description_width": "initial"}, "layout": {"width": "auto"}}
-    small = {"style": {"description_width": "initial"}, "layout": {"width": "110px"}}
+
+    def shape(width: str) -> dict[str, Any]:
+        margin = "2px 16px 2px 2px"
+        return {
+            "style": {"description_width": "initial"},
+            "layout": {"width": width, "margin": margin},
+        }
+
     most = {"N": 4, "C": 64, "H": 64, "W": 64}
     names = {"N": "N, images", "C": "C, channels", "H": "H, rows", "W": "W, columns"}
     sizes = {
-        axis: ipywidgets.IntSlider(DIMS[axis], 1, most[axis], description=names[axis], **wide)
+        axis: ipywidgets.IntSlider(
+            DIMS[axis], 1, most[axis], description=names[axis], **shape("350px")
+        )
         for axis in DIMS
     }
     places = {
         axis: ipywidgets.BoundedIntText(
-            ELEMENT[axis], min=0, max=DIMS[axis] - 1, description=f"{axis.lower()} =", **small
+            ELEMENT[axis],
+            min=0,
+            max=DIMS[axis] - 1,
+            description=f"{axis.lower()} =",
+            **shape("90px"),
         )
         for axis in DIMS
     }
@@ -349,24 +361,25 @@ def build() -> ipywidgets.VBox:
             ("NCHWbc: channels in blocks of b", "blocks"),
         ],
         description="Layout",
-        **wide,
+        **shape("auto"),
     )
-    block = ipywidgets.Dropdown(options=[2, 4, 8, 16], value=BLOCK, description="Block b", **wide)
+    block = ipywidgets.Dropdown(
+        options=[2, 4, 8, 16], value=BLOCK, description="Block b", **shape("auto")
+    )
     loop = ipywidgets.Dropdown(
         options=[(label, key) for key, label in LOOPS.items()],
         description="Innermost loop over",
-        **wide,
+        **shape("auto"),
     )
     predict = ipywidgets.Checkbox(
-        True, description="Guess before the loop is shown", indent=False, layout={"width": "auto"}
+        True, description="Guess before the loop is shown", indent=False, layout={"width": "270px"}
     )
     guess = ipywidgets.BoundedIntText(
         0,
         min=0,
         max=max(most.values()),
         description="Your guess of the cache lines (0: none yet)",
-        style={"description_width": "initial"},
-        layout={"width": "340px"},
+        **shape("340px"),
     )
 
     for axis, slider in sizes.items():
@@ -402,7 +415,7 @@ def build() -> ipywidgets.VBox:
             [chosen, block, loop],
             [sizes["N"], sizes["C"]],
             [sizes["H"], sizes["W"]],
-            [ipywidgets.Label("Element"), *places.values()],
+            [ipywidgets.Label("Element:"), *places.values()],
             [predict, guess],
         ],
     )

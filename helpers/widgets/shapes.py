@@ -46,6 +46,18 @@ def line(x1: float, y1: float, x2: float, y2: float, colour: Colour, **style: An
     return f'<line {ends} stroke="{_hex(colour)}"{_attributes(style)}/>'
 
 
+def ink(fill: str) -> str:
+    """Black or white: what is the easier to read on ``fill``, by their contrast (WCAG 2)."""
+    parts = [int(fill[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    light = sum(
+        weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True)
+    )
+    return "white" if 1.05 / (light + 0.05) > (light + 0.05) / 0.05 else plots.BLACK
+
+
 def picture(width: float, height: float, shapes: Iterable[str], alt: str) -> str:
     """The shapes as one picture on white, at most ``width`` pixels wide and no wider than the page.
 
