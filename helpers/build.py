@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from helpers import modules, targets
+from helpers import modules, relax_build, targets
 from helpers.artifact_cache import ArtifactCache, DamagedError
 from helpers.compiled import (
     EXECUTORS,
@@ -46,7 +46,7 @@ from helpers.compiled import (
     to_json,
 )
 from helpers.errors import WorkbookError
-from helpers.tvm_builds import ROOT, need_relay
+from helpers.tvm_builds import ROOT, chosen
 from helpers.tvm_errors import explained, reason
 
 __all__ = [
@@ -66,7 +66,7 @@ _PREFIXES = ("tvmgen_default_", "vm_mod_")
 
 def compile(
     model: Any,
-    executor: str = "graph",
+    executor: str | None = None,
     opt_level: int = 3,
     target: Any = None,
     device: Any = None,
@@ -76,12 +76,13 @@ def compile(
     config: Mapping[str, Any] | None = None,
     params: Mapping[str, Any] | None = None,
     cache: bool = True,
+    tvm: str | None = None,
 ) -> Compiled:
     """Compile ``model`` for an executor, or take the result of the same compilation from the cache.
 
     ``model``: a zoo model or its name, an ``IRModule``, a Relay function or expression, a pair
-    (module, params), or the path of an ``.onnx`` file. ``executor``: ``"graph"``, ``"vm"`` or
-    ``"aot"``. ``opt_level``: 0 to 4. ``target`` and ``device`` as in :mod:`helpers.targets`.
+    (module, params), or the path of an ``.onnx`` file. ``executor``: ``"graph"`` (the default),
+    ``"vm"`` or ``"aot"``. ``opt_level``: 0 to 4. ``target`` and ``device``: :mod:`helpers.targets`.
     ``passes``: a pass or a list of them, run first; they always run, ``opt_level`` and
     ``disabled_pass`` are for TVM's own pipeline that follows. ``config`` is for both. ``params``:
     values by name, bound to the function's parameters; parameters without one are the inputs.
@@ -95,10 +96,23 @@ def compile(
     package. It does not know of schedules, strategies or layouts that you have registered yourself
     in this process: pass ``cache=False`` then.
 
+    ``tvm``: ``"relay"`` or ``"relax"``, by default the one that this process has chosen, which is
+    the only one it can use. With Relax the call goes to :func:`helpers.relax_build.compile`, which
+    has no cache, and knows neither ``disabled_pass``, ``required_pass`` nor ``params``.
+
     Raises :class:`WorkbookError` when a setting is wrong or TVM cannot compile the model; TVM's own
     error is its ``__cause__``.
     """
-    need_relay()
+    if _kind(tvm) == "relax":
+        if disabled_pass or required_pass or params:
+            raise WorkbookError(
+                "With Relax, give passes= and config=: disabled_pass, required_pass and params are "
+                "for Relay."
+            )
+        return relax_build.compile(
+            model, executor or "vm", opt_level, target, device, passes, config
+        )
+    executor = "graph" if executor is None else executor
     _check_settings(executor, opt_level, disabled_pass, required_pass, config)
     resolved = targets.resolve(target)
     place = device_of(device, resolved)
@@ -129,6 +143,20 @@ def compile(
         return load_artifact(artifact, weights, place, time.perf_counter())
     except UnloadableError as error:
         raise WorkbookError(f"The compiled model cannot be loaded: {error}.") from error
+
+
+def _kind(wanted: str | None) -> str:
+    """Which TVM compiles: the one chosen, which ``wanted`` must not contradict."""
+    kind = chosen().kind
+    if wanted is None or wanted == kind:
+        return kind
+    if wanted not in ("relay", "relax"):
+        raise WorkbookError(f'tvm is "relay" or "relax", not {wanted!r}.')
+    raise WorkbookError(
+        f"This kernel uses {kind.capitalize()}, and one process can use only one TVM: ask "
+        f"helpers.bridge, which has a process with {wanted.capitalize()}, or restart the kernel "
+        f'and run use_tvm("{wanted}") first.'
+    )
 
 
 @dataclass(frozen=True)

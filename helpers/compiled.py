@@ -188,7 +188,7 @@ class Compiled:
     from_cache: bool
     runtime: Any = field(repr=False)
     library: Any = field(repr=False)
-    _artifact: Artifact = field(repr=False)
+    _artifact: Artifact | None = field(repr=False)
     _params: Mapping[str, Any] = field(repr=False)
     _device: Any = field(repr=False)
     _has_inputs: bool = field(default=False, repr=False)
@@ -244,6 +244,7 @@ class Compiled:
 
     def save(self, path: str | Path) -> None:
         """Write the compiled model to one file, from which :func:`load` brings it back."""
+        assert self._artifact is not None
         data = self._artifact.pack(self._params)
         if data is None:
             raise WorkbookError(
@@ -285,6 +286,7 @@ class Compiled:
         """TVM's module with the kernels' functions, by their full names in the library."""
         if self.executor == "vm":
             return self.library.lib
+        assert self._artifact is not None
         return _loaded_library(self._artifact)
 
     @functools.cached_property

@@ -46,6 +46,7 @@ def resolve(target: Any = None) -> Any:
     TVM's own syntax. Raises :class:`WorkbookError` for what TVM does not understand, and for
     ``"cuda"`` where this TVM or this machine has none.
     """
+    chosen()
     import tvm
 
     if isinstance(target, tvm.target.Target):
@@ -59,12 +60,24 @@ def resolve(target: Any = None) -> Any:
             f"CUDA was asked for, and {chosen().package} finds no CUDA device here: "
             'use target="teaching" or "host", or a TVM built with CUDA on a machine with a GPU.'
         )
+    if chosen().kind == "relax":
+        wanted = _as_dictionary(wanted)
     try:
         return tvm.target.Target(wanted)
     except Exception as error:
         reason = str(error).rsplit("Error: ", 1)[-1].split(". Target creation from")[0]
         reason = " ".join(reason.split()).rstrip(".")
         raise WorkbookError(f"TVM does not understand the target {target!r}: {reason}.") from error
+
+
+def _as_dictionary(target: Any) -> Any:
+    """``"llvm -mcpu=x86-64-v3"`` as the dictionary that today's TVM takes in its place."""
+    if not isinstance(target, str):
+        return target
+    kind, *options = target.split()
+    pairs = (option.lstrip("-").partition("=") for option in options)
+    made = {name: value.split(",") if name == "mattr" else value for name, _, value in pairs}
+    return {"kind": kind, **made}
 
 
 def device_for(target: Any) -> Any:
