@@ -9,83 +9,107 @@ from helpers.grading.hidden import Hidden
 # Question -> what is wrong with the answer -> which of its texts are replaced by what.
 WRONG: dict[str, dict[str, dict[str, str]]] = {
     "q1": {
-        "the first inference is counted twice": {"(requests - 1)": "requests"},
-        "the first inference is like the others": {
+        "the first inference is counted twice: it is one of the requests": {
+            "(requests - 1)": "requests"
+        },
+        "the first inference is taken to last as long as the others": {
             "bill.first + (requests - 1) * bill.infer": "requests * bill.infer"
         },
-        "loading is paid once": {
+        "loading is paid once, and not by each process": {
             "processes * (bill.load + bill.first": "bill.load + processes * (bill.first"
         },
-        "each process compiles": {"(1 if kept else processes)": "processes"},
-        "compiling is always paid once": {"(1 if kept else processes)": "1"},
-        "what is kept is not compiled": {
+        "each process compiles, also when the artefact is kept": {
+            "(1 if kept else processes)": "processes"
+        },
+        "compiling is paid once, also when the artefact is not kept": {
+            "(1 if kept else processes)": "1"
+        },
+        "an artefact that is kept is taken to need no compilation at all": {
             "(1 if kept else processes)": "(0 if kept else processes)"
         },
-        "one process": {"processes * (bill.load": "(bill.load"},
-        "the processes share the requests": {"(requests - 1)": "(requests // processes - 1)"},
+        "one process is counted, whatever their number": {"processes * (bill.load": "(bill.load"},
+        "the processes share the requests, although each of them answers so many": {
+            "(requests - 1)": "(requests // processes - 1)"
+        },
     },
     "q2": {
-        "where both cost the same": {"// gain + 1": "// gain"},
-        "rounded up": {
+        "this can be a number for which both cost the same, and less is what is asked for": {
+            "// gain + 1": "// gain"
+        },
+        "the crossing is rounded up: where it is a whole number, both cost the same there": {
             "(fixed(high) - fixed(low)) // gain + 1": "-(-(fixed(high) - fixed(low)) // gain)"
         },
-        "not a whole number": {"// gain + 1": "/ gain"},
-        "the first bill is the one with the larger fixed part": {
+        "the number of requests is not a whole number": {"// gain + 1": "/ gain"},
+        "the first bill is taken to be the one with the larger fixed part": {
             "(a, b) if fixed(a) > fixed(b) else (b, a)": "a, b"
         },
-        "every pair of lines crosses": {"if gain <= 0:": "if gain == 0:"},
-        "never is 0": {"return None": "return 0"},
-        "never is infinite": {"return None": 'return float("inf")'},
-        "compiling is all that is fixed": {
+        "two lines are taken to cross whatever their slopes are": {
+            "if gain <= 0:": "if gain == 0:"
+        },
+        "0 is given where there is no such number, and not None": {"return None": "return 0"},
+        "infinity is given where there is no such number, and not None": {
+            "return None": 'return float("inf")'
+        },
+        "compiling is taken to be all that does not depend on N": {
             "(fixed(high) - fixed(low))": "(high.compile - low.compile)"
         },
-        "loading and the first inference are forgotten": {
+        "loading is left out of the fixed part, and the first inference counts whole": {
             "(fixed(high) - fixed(low))": "(high.compile + high.first - low.compile - low.first)"
         },
-        "the size of the gain": {"low.infer - high.infer": "abs(low.infer - high.infer)"},
-        "equal lines are divided": {"if gain <= 0:": "if gain < 0:"},
+        "what is won back in each inference is taken without its sign": {
+            "low.infer - high.infer": "abs(low.infer - high.infer)"
+        },
+        "two parallel lines are taken to cross, which divides by 0": {
+            "if gain <= 0:": "if gain < 0:"
+        },
     },
     "q3": {
-        "what stands in the program": {'compiled.executor != "vm"': "True"},
-        "the operators' kernels only": {
+        "the calls that stand in the program are counted, not those that are made": {
+            'compiled.executor != "vm"': "True"
+        },
+        "shape functions and storage sizes are left out, although they are called as well": {
             "event.kernel is not None": (
                 'event.kernel is not None and event.instruction.purpose == "operator"'
             )
         },
-        "each kernel once": {
+        "a kernel that is called several times is counted once": {
             "sum(event.kernel is not None for event in run)": (
                 "len({event.kernel for event in run} - {None})"
             )
         },
-        "all instructions": {
+        "all instructions are counted, and not only those that call a function": {
             "sum(event.kernel is not None for event in run)": "sum(1 for event in run)"
         },
-        "only what main calls": {
+        "only the calls of `main` are counted, and not those in the functions that it calls": {
             "event.kernel is not None": "event.kernel is not None and event.depth == 0"
         },
-        "a reshape is no call": {
+        "a reshape is left out, although AOT calls a function for it": {
             "len(compiled.kernels)": 'sum("flatten" not in name for name in compiled.kernels)'
         },
-        "the list of kernels has an entry for the output": {
+        "one more than the entries of compiled.kernels is counted": {
             "len(compiled.kernels)": "len(compiled.kernels) + 1"
         },
-        "the last call is forgotten": {
+        "one call fewer than those made on the VM is counted": {
             "for event in run)": "for event in run) - 1",
         },
     },
     "q4": {
-        "absolute errors": {"1 / seconds": "np.ones(len(k))"},
-        "errors relative to the overhead": {"1 / seconds": "1 / (seconds - kernels)"},
-        "the kernels' time is forgotten": {"(seconds - kernels)": "seconds"},
-        "no fixed part": {"[weight, k": "[0 * weight, k"},
-        "nothing for each kernel": {"k * weight]": "0 * weight]"},
-        "exchanged": {"[weight, k * weight]": "[k * weight, weight]"},
-        "negative costs": {
+        "the errors are absolute, and not relative to T": {"1 / seconds": "np.ones(len(k))"},
+        "the errors are relative to T - K, and not to T": {
+            "1 / seconds": "1 / (seconds - kernels)"
+        },
+        "the time of the kernels is left in: T is fitted, and not T - K": {
+            "(seconds - kernels)": "seconds"
+        },
+        "f is taken to be 0": {"[weight, k": "[0 * weight, k"},
+        "t_d is taken to be 0": {"k * weight]": "0 * weight]"},
+        "f and t_d are exchanged": {"[weight, k * weight]": "[k * weight, weight]"},
+        "f or t_d can become negative": {
             "nnls(columns, (seconds - kernels) * weight)": (
                 "np.linalg.lstsq(columns, (seconds - kernels) * weight, rcond=None)[:2]"
             )
         },
-        "negative costs are cut off afterwards": {
+        "a negative f or t_d is set to 0 afterwards, and the other one is not fitted again": {
             "nnls(columns, (seconds - kernels) * weight)": (
                 "(np.maximum(0, np.linalg.lstsq(columns, (seconds - kernels) * weight, "
                 "rcond=None)[0]), 0)"
@@ -93,51 +117,71 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         },
     },
     "q5": {
-        "all edges are built": {"len(set(to))": "len(set(chosen))"},
-        "a build for each request": {"len(set(to))": "len(to)"},
-        "the nearest edge": {
+        "all edges are built, also those that no request needs": {
+            "len(set(to))": "len(set(chosen))"
+        },
+        "each request gets a build, also where two share an edge": {"len(set(to))": "len(to)"},
+        "a request goes to the nearest edge, which can be too short for it": {
             "min(edge for edge in chosen if edge >= length)": (
                 "min(chosen, key=lambda edge: abs(edge - length))"
             )
         },
-        "the longest edge": {"min(edge for edge in chosen if edge >= length)": "max(chosen)"},
-        "always a longer edge": {
+        "each request is padded to the longest edge": {
+            "min(edge for edge in chosen if edge >= length)": "max(chosen)"
+        },
+        "a request whose length is an edge is padded to the next longer one": {
             "min(edge for edge in chosen if edge >= length)": (
                 "min((edge for edge in chosen if edge > length), default=length)"
             )
         },
-        "padding costs nothing": {"sum(map(static, to))": "sum(map(static, lengths))"},
-        "padded to the last edge": {"padded([max(lengths)])": "padded([max(edges)])"},
-        "the VM takes no longer": {"map(dynamic, lengths)": "map(static, lengths)"},
-        "the VM needs no build": {"vm_build + sum": "sum"},
-        "the VM builds for each length": {
+        "padding is taken to cost nothing: a request takes the time of its own length": {
+            "sum(map(static, to))": "sum(map(static, lengths))"
+        },
+        '"padded" uses the last edge, and not the longest length that occurs': {
+            "padded([max(lengths)])": "padded([max(edges)])"
+        },
+        "the VM is taken to need the time of a static build": {
+            "map(dynamic, lengths)": "map(static, lengths)"
+        },
+        "the build for the VM is left out": {"vm_build + sum": "sum"},
+        "the VM gets a build for each length, although one takes all": {
             "vm_build + sum": "vm_build * len(set(lengths)) + sum",
         },
-        "builds are free": {"len(set(to)) * build + ": ""},
+        "the static builds are left out": {"len(set(to)) * build + ": ""},
     },
     "q6": {
-        "the weights are exchanged": {
+        "the weight is given to the lack of flexibility, and what remains of 1 to the time": {
             "weight * able[name] / fastest + (1 - weight) * lack": (
                 "(1 - weight) * able[name] / fastest + weight * lack"
             )
         },
-        "microseconds and shares are added": {" / fastest": ""},
-        "seconds and shares are added": {" / fastest": " / 1e6"},
-        "divided by the slowest": {"min(able.values())": "max(able.values())"},
-        "flexibility instead of its lack": {"need not in serves[name]": "need in serves[name]"},
-        "needs are counted": {
+        "the times are not divided by the smallest: microseconds and shares are added": {
+            " / fastest": ""
+        },
+        "the times are given in seconds, and not divided by the smallest": {" / fastest": " / 1e6"},
+        "the times are divided by the largest, and not by the smallest": {
+            "min(able.values())": "max(able.values())"
+        },
+        "the needs that are served count, and not those that are not served": {
+            "need not in serves[name]": "need in serves[name]"
+        },
+        "the needs are counted, and their weights are not used": {
             "sum(own for need": "sum(1 for need",
             "sum(needs.values())": "len(needs)",
         },
-        "the lack is no share": {"missing / sum(needs.values())": "missing"},
-        "the fastest": {" + (1 - weight) * lack": ""},
-        "the most flexible": {"weight * able[name] / fastest + ": ""},
-        "what cannot run takes no time": {
+        "the lack is not divided by the sum of all weights": {
+            "missing / sum(needs.values())": "missing"
+        },
+        "the fastest executor is chosen, whatever lambda is": {" + (1 - weight) * lack": ""},
+        "the most flexible executor is chosen, whatever lambda is": {
+            "weight * able[name] / fastest + ": ""
+        },
+        "an executor that cannot run the model gets a time, and can be chosen": {
             "able = {name: time for name, time in times.items() if time is not None}": (
                 "able = {name: time or 1 for name, time in times.items()}"
             )
         },
-        "the largest score": {"return min(able": "return max(able"},
+        "the executor with the largest score is chosen": {"return min(able": "return max(able"},
     },
 }
 
@@ -200,6 +244,16 @@ def totals(lengths, edges, static, dynamic, build, vm_build):
 """,
 }
 
+# Question -> what the public checks may accept -> an answer that does not do what is asked.
+CHEATS: dict[str, dict[str, str]] = {
+    "q2": {
+        "it asks helpers.cost": """
+def break_even(a, b):
+    return cost.break_even(cost.Bill(*a), cost.Bill(*b))
+""",
+    },
+}
+
 
 def services(random: Generator) -> list[Any]:
     """A bill, requests, processes, kept: one request, one process, terms of 0; then drawn ones."""
@@ -217,7 +271,7 @@ def services(random: Generator) -> list[Any]:
 
 
 def two_bills(random: Generator) -> list[Any]:
-    """Pairs of bills: crossings at a whole number, at once, and none; then drawn ones."""
+    """Pairs of bills: crossings at a whole number, just before one, at once, none; drawn ones."""
     found = [
         [[100, 0, 2, 2], [40, 0, 12, 12]],
         [[41, 0, 12, 12], [42, 0, 2, 2]],
@@ -226,6 +280,12 @@ def two_bills(random: Generator) -> list[Any]:
         [[0, 30, 7, 6], [10, 0, 6, 5]],
         [[10, 0, 90, 4], [60, 5, 7, 3]],
     ]
+    # 20 minutes of compilation, won back to one microsecond at a whole number of requests: too
+    # near for `cost.break_even`, which computes with floats and allows for rounding.
+    for gain in random.integers(30_000, 60_000, size=4).tolist():
+        crossing = 1_200_000_000 // gain + int(random.integers(1000))
+        slow, fast = [0, 0, gain + 900, gain + 900], [gain * crossing - 1, 0, 900, 900]
+        found.append([slow, fast] if gain % 2 else [fast, slow])
     while len(found) < 40:
         pair = [[int(random.integers(most)) for most in (900, 300, 90, 40)] for _ in range(2)]
         fixed = [compiled + load + first - infer for compiled, load, first, infer in pair]
