@@ -64,10 +64,14 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """G = (V, E). ``nodes`` are in topological order: a node's index is its place in the list."""
+    """G = (V, E). ``nodes`` are in topological order: a node's index is its place in the list.
+
+    ``function`` is the typed Relay function whose graph it is.
+    """
 
     nodes: list[Node]
     output: int
+    function: Any = field(default=None, repr=False, compare=False)
 
     @cached_property
     def edges(self) -> list[tuple[int, int]]:
@@ -222,7 +226,7 @@ class _Walk:
         self.visit(function.body, seen, None, 0)
         while self.tasks:
             self.tasks.pop()()
-        return Graph(self.nodes, seen[function.body])
+        return Graph(self.nodes, seen[function.body], function)
 
     def then(self, *tasks: Callable[[], None]) -> None:
         """Do ``tasks`` next, the first one first."""

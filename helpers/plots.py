@@ -30,8 +30,12 @@ PATTERN_COLOURS = {
     "CONTROL": VERMILION,
     "INPUT": "#FFFFFF",
     "CONSTANT": YELLOW,
+    "VARIES": GREY,
+    "LIVE": SKY,
+    "UNSEEN": "#FFFFFF",
 }
-"""One colour per operator pattern of ``fusion.pattern``, and for what is not an operator."""
+"""One colour per operator pattern of ``fusion.pattern``, for what is not an operator, and for what
+a walk over a graph finds a vertex to be."""
 
 PATTERN_NAMES = {
     "ELEMWISE": "elementwise",
@@ -44,6 +48,9 @@ PATTERN_NAMES = {
     "CONTROL": "control flow, function",
     "INPUT": "input",
     "CONSTANT": "constant",
+    "VARIES": "not constant",
+    "LIVE": "live",
+    "UNSEEN": "not reached, or gone",
 }
 
 EXECUTOR_COLOURS = {"graph": BLUE, "vm": ORANGE, "aot": GREEN}
@@ -79,13 +86,22 @@ def png(figure: Any) -> bytes:
     return buffer.getvalue()
 
 
+def image(data: bytes, alt: str) -> str:
+    """A PNG as an ``<img>`` with alt text, no wider than the page."""
+    return (
+        f'<img alt="{html.escape(alt, quote=True)}" style="max-width: 100%; height: auto" '
+        f'src="data:image/png;base64,{base64.b64encode(data).decode("ascii")}">'
+    )
+
+
 def show(figure: Any, alt: str) -> None:
     """Show ``figure`` in the notebook with ``alt``, the sentence that says what is to be seen.
 
     The alt text is the output's plain text (which a test run compares: images are not compared)
-    and the image's ``alt`` metadata. JupyterLab gives an image no alt text, so it also follows
-    as a folded description that a screen reader can open. Outside a notebook the sentence is
-    printed. Raises :class:`WorkbookError` when ``alt`` is empty.
+    and the image's ``alt`` metadata. JupyterLab gives a PNG no alt text: to it the figure goes as
+    HTML, too, which the build does not store. The sentence also follows as a folded description
+    that everyone can open. Outside a notebook it is printed. Raises :class:`WorkbookError` when
+    ``alt`` is empty.
     """
     if not hasattr(figure, "savefig"):
         raise WorkbookError(f"A matplotlib figure is needed here, not {type(figure).__name__}.")
@@ -98,9 +114,10 @@ def show(figure: Any, alt: str) -> None:
     if get_ipython() is None:
         print(alt)
     else:
-        picture = base64.b64encode(png(figure)).decode()
+        data = png(figure)
+        picture = base64.b64encode(data).decode()
         display(
-            {"image/png": picture, "text/plain": alt},
+            {"image/png": picture, "text/html": image(data, alt), "text/plain": alt},
             metadata={"image/png": {"alt": alt}},
             raw=True,
         )
@@ -774,7 +791,7 @@ def _draw_box(axes: Any, box: Box, where: tuple[float, float, float, float]) -> 
             h,
             boxstyle=f"round,pad=0,rounding_size={round_}",
             facecolor=tint(colour, 0.38),
-            edgecolor=BLACK if box.mark else GREY if box.kind == "INPUT" else tint(colour, 1.0),
+            edgecolor=BLACK if box.mark else GREY if colour == "#FFFFFF" else colour,
             linewidth=3.0 if box.mark else 1.4,
             zorder=4,
         )
@@ -930,7 +947,7 @@ def _draw_legend(
                     0.14,
                     boxstyle="round,pad=0,rounding_size=0.04",
                     facecolor=tint(colour, 0.38),
-                    edgecolor=GREY if kind == "INPUT" else colour,
+                    edgecolor=GREY if colour == "#FFFFFF" else colour,
                 )
             )
             axes.text(

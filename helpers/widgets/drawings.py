@@ -114,7 +114,7 @@ def _panel(panel: plots.Panel, place: plots.Layout, hints: Sequence[str]) -> lis
 def _box(box: plots.Box, where: tuple[float, float, float, float], hint: str) -> list[str]:
     x, y, w, h = where
     colour = plots.PATTERN_COLOURS[box.kind]
-    rim = plots.BLACK if box.mark else plots.GREY if box.kind == "INPUT" else colour
+    rim = plots.BLACK if box.mark else plots.GREY if colour == "#FFFFFF" else colour
     round_ = min(w, h) / 2.2 if box.kind == "INPUT" else 0.08
     said = hint or " ".join(line for line, _, _ in box.lines)
     drawn = [f"<g><title>{html.escape(said)}</title>"]

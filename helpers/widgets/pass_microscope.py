@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,6 @@ MOST_LINES = 60  # of a difference
 class Stop:
     """One stop of the slider: a step of a trace, and what is to be seen there."""
 
-    label: str
     picture: str
     words: str
 
@@ -39,7 +39,7 @@ def explorer(
     first of the programs, which is a trace.
     """
     if not programs or not all(
-        isinstance(given, passes.Trace) or callable(given) for given in programs.values()
+        isinstance(given, passes.Trace) or inspect.isfunction(given) for given in programs.values()
     ):
         raise WorkbookError(
             "The pass microscope takes names and traces, such as "
@@ -75,6 +75,7 @@ def explorer(
         sign.value = '<span role="status">Working ...</span>'
         try:
             step.options = _options(stops_of(program.value, changed.value))
+            step.index = 0
         finally:
             sign.value = ""
 
@@ -103,7 +104,7 @@ def _trace(given: passes.Trace | Callable[[], passes.Trace]) -> passes.Trace:
 
 
 def _options(stops: Sequence[Stop]) -> list[tuple[str, int]]:
-    return [(f"{k} of {len(stops)}: {stop.label}", k - 1) for k, stop in enumerate(stops, 1)]
+    return [(f"{k} of {len(stops)}", k - 1) for k in range(1, len(stops) + 1)]
 
 
 def shown(trace: passes.Trace, changed: bool) -> list[passes.Step]:
@@ -145,13 +146,12 @@ def _stop(step: passes.Step) -> Stop:
             picture += drawings.framed(drawings.graphs(panels, step.alt_text()))
             drawn = _marked(step.alt_text())
         picture += _difference(step.diff())
-    label = f"{step.name}"
     changes = [
         f"{heading} {_number(a)} to {_number(b)}" for heading, a, b in counted(step) if a != b
     ]
     counts = "; ".join(changes) if changes else "no count changed"
     words = f"{step.name}, level {step.level}: {counts}. {drawn}"
-    return Stop(label, picture, words.strip())
+    return Stop(picture, words.strip())
 
 
 def _marked(alt: str) -> str:
