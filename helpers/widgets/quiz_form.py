@@ -31,6 +31,7 @@ _STYLE = """<style>
 .workbook-quiz .widget-radio-box label { flex-direction: row-reverse; justify-content: flex-end; }
 .workbook-quiz .widget-radio-box input, .workbook-quiz .widget-checkbox input {
   position: static; flex: none; align-self: flex-start; margin: 0.25em 0 0; }
+.workbook-quiz pre { margin: 0.6em 0; }
 .workbook-quiz .widget-checkbox span { white-space: normal; }
 .workbook-quiz input:focus-visible, .workbook-quiz button:focus-visible {
   outline: 2px solid currentcolor; outline-offset: 2px; }
@@ -122,9 +123,9 @@ def _controls(question: Question) -> tuple[list[ipywidgets.Widget], Callable[[],
 
 def _status(said: str, reasons: Sequence[tuple[str, str]] = ()) -> str:
     """A verdict as HTML that a screen reader reads aloud."""
-    lines = [html.escape(said)]
+    lines = [f"<strong>{html.escape(said)}</strong>"] if said else []
     lines += [f"{letter} {_inline(text)}".strip() for letter, text in reasons]
-    made = "".join(f'<p style="margin: 0.2em 0">{line}</p>' for line in lines if line)
+    made = "".join(f'<p style="margin: 0.2em 0">{line}</p>' for line in lines)
     return f'<div role="status" aria-live="polite">{made}</div>'
 
 
@@ -141,19 +142,21 @@ def static(questions: Sequence[Question]) -> str:
 
 
 def _folded(question: Question) -> str:
-    options = "".join(f"<li>{_inline(option.text)}</li>" for option in question.options)
-    listed = f'<ol type="A">{options}</ol>' if options else ""
+    unit = f"<p><em>A number in {html.escape(question.unit)}.</em></p>" if question.unit else ""
+    options = "<br>".join(
+        f"{letter}. {_inline(option.text)}"
+        for letter, option in zip(question.letters, question.options, strict=True)
+    )
+    listed = f"<p>{options}</p>" if options else unit
     return (
         f"{_question(question)}{listed}<details><summary>Answer to question "
-        f"{html.escape(question.id)}, with reasons</summary>{_answer(question)}</details>"
+        f"{html.escape(question.id)}, with reasons</summary>{_answer(question)}</details><hr>"
     )
 
 
 def _question(question: Question) -> str:
     first, *rest = _paragraphs(question.question)
     hint = " <em>Choose all that are right.</em>" if question.kind == "multiple" else ""
-    if question.unit:
-        hint = f" <em>In {html.escape(question.unit)}.</em>"
     code = f"<pre><code>{html.escape(question.code)}</code></pre>" if question.code else ""
     lead = f"<strong>Question {html.escape(question.id)}.</strong> {first}{hint}"
     return f"<p>{lead}</p>{''.join(rest)}{code}"

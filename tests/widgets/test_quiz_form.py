@@ -66,7 +66,8 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
-        self.open.append(tag)
+        if tag not in ("br", "hr"):
+            self.open.append(tag)
         assert not any(name.startswith("on") for name, _ in attrs)
 
     def handle_endtag(self, tag):
