@@ -9,11 +9,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from helpers.tvm_builds import ROOT, machine_problem
 
 SHOWN = ("apache-tvm", "numpy", "onnx", "onnxruntime", "jupyterlab", "ipywidgets", "matplotlib")
+SECONDS = 120  # for a TVM to load: a driver that does not answer could keep it for ever
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)(?: *; *(.*?))? *\\?$", re.M)
 
 
@@ -43,13 +44,43 @@ def package_problems() -> Iterator[str]:
 def tvm_line(kind: str) -> tuple[bool, str]:
     """Whether the TVM of this kind loads, and its line or what is wrong; asks another process."""
     code = f"from helpers import use_tvm; use_tvm({kind!r})"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            check=False,
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return False, f"{kind.capitalize()}: does not load within {SECONDS} s."
     if done.returncode == 0:
         return True, done.stdout.strip()
     last = (done.stderr.strip().splitlines() or [f"stopped with status {done.returncode}"])[-1]
     return False, f"{kind.capitalize()}: {last.removeprefix('helpers.errors.WorkbookError: ')}"
+
+
+def driver_line() -> str:
+    """NVIDIA's driver and the GPUs that it sees, or that there is none."""
+    query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, check=False, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return "NVIDIA driver: none found, kernels run on the CPU"
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
+        why = (done.stdout + done.stderr).strip().splitlines() or ["it says nothing"]
+        return f"NVIDIA driver: does not answer ({why[0]}), kernels run on the CPU"
+    return f"NVIDIA driver: {'; '.join(lines)}"
+
+
+def where_line(lines: Mapping[str, str]) -> str:
+    """What would run where, from the lines of the two TVMs."""
+    on_gpu = [kind.capitalize() for kind, line in lines.items() if "cuda" in line]
+    if not on_gpu:
+        return 'All lessons run on the CPU: target="cuda" is refused here'
+    return f'{" and ".join(on_gpu)} can use target="cuda", all else runs on the CPU'
 
 
 def main() -> int:
@@ -66,11 +97,14 @@ def main() -> int:
         except importlib.metadata.PackageNotFoundError:
             print(f"  {name} -")
     wrong_packages = list(package_problems())
+    lines = {}
     for kind in ("relay", "relax"):
-        works, line = tvm_line(kind)
-        print(f"  {line}")
+        works, lines[kind] = tvm_line(kind)
+        print(f"  {lines[kind]}")
         if not works:
-            problems.append(line)
+            problems.append(lines[kind])
+    print(f"  {driver_line()}")
+    print(f"  {where_line(lines)}")
     compiler = os.environ.get("CXX") or "g++"
     there = shutil.which(compiler) is not None
     print(f"  C++ compiler {compiler}{'' if there else ' is missing: lesson and lab 14 need it'}")

@@ -221,9 +221,14 @@ def _describe(kind: str) -> TvmBuild:
         _repair_relay()
     devices = ["cpu"]
     with contextlib.suppress(Exception):
-        if tvm.cuda(0).exist:
+        if _may_have_cuda() and tvm.cuda(0).exist:
             devices.append("cuda")
     return TvmBuild(kind, tvm.__version__, _package_of(Path(tvm.__file__).parent), tuple(devices))
+
+
+def _may_have_cuda() -> bool:
+    """Whether a driver is loaded: without one, asking it for a device can only fail or wait."""
+    return any(Path(node).exists() for node in ("/dev/nvidiactl", "/dev/dxg"))
 
 
 def _package_of(package: Path) -> str:

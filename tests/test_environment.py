@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import pytest
 import yaml
 
 from helpers import check_env
@@ -37,7 +38,14 @@ def test_every_pin_is_exact_and_hashed():
 
 
 def test_no_host_is_named():
-    for name in (*LOCKS, "requirements.in", "browser.in", "environment.yml", "pyproject.toml", "Makefile"):
+    for name in (
+        *LOCKS,
+        "requirements.in",
+        "browser.in",
+        "environment.yml",
+        "pyproject.toml",
+        "Makefile",
+    ):
         text = (ROOT / name).read_text()
         assert not re.search(
             r"https?://|index-url|--find-links|--trusted-host",
@@ -93,3 +101,40 @@ def test_check_env_names_what_is_wrong(monkeypatch, capsys):
     assert "no-such-package 1 is missing." in out
     assert "  - relay line" in out
     assert "make clean lab" in out
+
+
+@pytest.mark.parametrize(
+    ("script", "line"),
+    [
+        (
+            "echo 'NVIDIA H200, 570.1, 143771 MiB'",
+            "NVIDIA driver: NVIDIA H200, 570.1, 143771 MiB",
+        ),
+        (
+            "echo 'couldn'\"'\"'t communicate with the driver'; exit 9",
+            "NVIDIA driver: does not answer (couldn't communicate with the driver), kernels run on "
+            "the CPU",
+        ),
+        ("exit 0", "NVIDIA driver: does not answer (it says nothing), kernels run on the CPU"),
+        (None, "NVIDIA driver: none found, kernels run on the CPU"),
+    ],
+)
+def test_check_env_says_what_the_driver_says(monkeypatch, tmp_path, script, line):
+    if script is not None:
+        tool = tmp_path / "nvidia-smi"
+        tool.write_text(f"#!/bin/sh\n{script}\n")
+        tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/nowhere")
+    assert check_env.driver_line() == line
+
+
+def test_check_env_says_what_runs_where():
+    cpu, gpu = "devices: cpu", "devices: cpu, cuda"
+    assert "refused here" in check_env.where_line({"relay": cpu, "relax": cpu})
+    assert check_env.where_line({"relay": cpu, "relax": gpu}).startswith("Relax can use")
+    assert check_env.where_line({"relay": gpu, "relax": gpu}).startswith("Relay and Relax can use")
+
+
+def test_a_tvm_that_does_not_load_in_time_is_said_to(monkeypatch):
+    monkeypatch.setattr(check_env, "SECONDS", 0.01)
+    assert check_env.tvm_line("relax") == (False, "Relax: does not load within 0.01 s.")
