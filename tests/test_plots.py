@@ -262,6 +262,7 @@ def test_show_in_a_notebook(tmp_path):
     assert picture["data"]["text/plain"] == ["One < bar."]
     assert picture["metadata"]["image/png"]["alt"] == "One < bar."
     assert picture["data"]["image/png"]
+    assert '<img alt="One &lt; bar."' in "".join(picture["data"]["text/html"])
     assert "One &lt; bar." in "".join(words["data"]["text/html"])
 
 

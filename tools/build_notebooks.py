@@ -11,7 +11,9 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import MutableMapping
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
@@ -61,6 +63,13 @@ def _failing_line(traceback: str) -> str:
     return f"line {found[1]}: `{found[2].strip()}`: " if found else ""
 
 
+def keep_stored(data: MutableMapping[str, Any]) -> None:
+    """Remove from an output's ``data`` the forms that only a reader with a kernel is to see."""
+    data.pop(WIDGET_VIEW, None)  # a random id that nobody else can resolve
+    if "image/png" in data:
+        data.pop("text/html", None)  # the same picture again, made for JupyterLab
+
+
 def normalise(notebook: NotebookNode) -> None:
     """Remove from the outputs what differs from run to run or names this machine."""
     for cell in notebook.cells:
@@ -77,7 +86,7 @@ def normalise(notebook: NotebookNode) -> None:
                 # Frames carry paths; nbval compares the name and the message only.
                 output.traceback = [f"{output.ename}: {output.evalue}"]
             else:
-                output.data.pop(WIDGET_VIEW, None)  # a random id that no reader can resolve
+                keep_stored(output.data)
                 if output.output_type == "execute_result":
                     output.execution_count = cell.execution_count
             merged.append(output)

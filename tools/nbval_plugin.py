@@ -32,10 +32,19 @@ def pytest_configure(config: pytest.Config) -> None:
     from nbval.kernel import RunningKernel
 
     from helpers.kernels import prepare_environment
+    from tools.build_notebooks import keep_stored
 
     prepare_environment()
     config.option.nbval_current_env = not config.option.nbval_kernel_name
     RunningKernel.await_reply = _await_reply
+    get_message = RunningKernel.get_message
+
+    def stored_form(self: Any, stream: str, timeout: float | None = None) -> Any:
+        message = get_message(self, stream, timeout)
+        keep_stored(message["content"].get("data", {}))
+        return message
+
+    RunningKernel.get_message = stored_form
 
 
 def _await_reply(self: Any, msg_id: str, timeout: float | None = None) -> None:

@@ -33,11 +33,7 @@ class View:
 
 def image(figure: Any, alt: str) -> str:
     """A Matplotlib figure as an ``<img>`` with alt text, no wider than the page."""
-    data = base64.b64encode(plots.png(figure)).decode("ascii")
-    return (
-        f'<img alt="{html.escape(alt, quote=True)}" style="max-width: 100%; height: auto" '
-        f'src="data:image/png;base64,{data}">'
-    )
+    return plots.image(plots.png(figure), alt)
 
 
 def explore(

@@ -21,7 +21,6 @@ import nbformat
 
 from helpers.kernels import ROOT, prepare_environment
 
-COPIED = ("notebooks", "labs", "solutions", "helpers", "setup")
 SHARED_STATE = ("cache", "zoo", "tvm_test_data")  # made once: what runs has no part in them
 RUN_LIMIT = 300  # seconds for all cells of a notebook
 WIDTH, HEIGHT = 1280, 1000
@@ -33,7 +32,7 @@ CONSOLE_OF_JUPYTERLAB: dict[str, str] = {}
 
 def copy_workbook(folder: Path) -> None:
     """The workbook as it is now, in ``folder``; installed packages and compiled models shared."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *COPIED]
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file():
