@@ -27,8 +27,8 @@ ELEMENT_BYTES = 4
 CELLS = layout.LINE_BYTES // ELEMENT_BYTES
 """Elements in a cache line."""
 
-MOST_LINES = 16
-"""With more cache lines than these, those are drawn that the loop or the element lies in."""
+MOST_LINES = 24
+"""The most cache lines drawn: of more, the first that the loop lies in, and the element's."""
 
 LOOPS = {
     "C": "all channels",
@@ -167,7 +167,7 @@ def _some(numbers: list[int]) -> str:
     return ", ".join(listed)
 
 
-_LEFT, _CELL = 72, 46  # pixels: the column of labels, the width of a cell
+_LEFT, _CELL, _ROW = 72, 46, 24  # pixels: the column of labels, the size of a cell
 
 
 def drawing(state: State, *, hidden: bool = False) -> str:
@@ -180,27 +180,28 @@ def drawing(state: State, *, hidden: bool = False) -> str:
     touched = {at // CELLS for at in visited}
     size = prod(state.dims.values())
     every = state.all_lines <= MOST_LINES
-    shown = list(range(state.all_lines)) if every else sorted({*touched, state.offset // CELLS})
-    tall = 24 if len(shown) <= MOST_LINES else 18
-    drawn, y = [*_whole(state, visited), *_legend(state, every)], 66.0
+    shown = list(range(state.all_lines))
+    if not every:
+        shown = sorted({*sorted(touched)[:MOST_LINES], state.offset // CELLS})
+    drawn, y = [*_whole(state, visited), *_legend(state, len(shown), len(touched))], 82.0
     named = [axis for axis, extent in state.dims.items() if extent > 1] or list(state.dims)
     before = -1
     for number in shown:
         y += 6 if number > before + 1 else 0
         style: dict[str, Any] = {"font_weight": "bold", "fill": _LIT} if number in touched else {}
-        drawn.append(shapes.text(4, y + tall / 2 + 4, f"line {number}", **style))
+        drawn.append(shapes.text(4, y + _ROW / 2 + 4, f"line {number}", **style))
         places = range(number * CELLS, min((number + 1) * CELLS, size))
         found = elements_at(places, state.dims, state.layout)
         for cell, at in enumerate(places):
             index = {axis: int(each[cell]) for axis, each in found.items()}
             drawn += _cell(
-                (_LEFT + cell * _CELL, y, tall),
+                (_LEFT + cell * _CELL, y),
                 ",".join(str(index[axis]) for axis in named),
                 f"element {tuple(index.values())}: offset {at}, line {number}",
                 at in visited,
                 at == state.offset,
             )
-        before, y = number, y + tall
+        before, y = number, y + _ROW
     alt = "Memory as rows of cache lines. The text above the picture tells what it shows."
     return shapes.picture(_LEFT + CELLS * _CELL + 4, y + 6, drawn, alt)
 
@@ -224,32 +225,30 @@ def _whole(state: State, visited: Collection[int]) -> list[str]:
     return drawn
 
 
-def _legend(state: State, every: bool) -> list[str]:
+def _legend(state: State, shown: int, touched: int) -> list[str]:
     axes = [axis.lower() for axis, extent in state.dims.items() if extent > 1] or ["n, c, h, w"]
-    which = "cache lines" if every else "cache lines (only those with the loop or the element)"
+    which = "cache lines"
+    if shown < state.all_lines:
+        left_out = f"{shown} of the {touched}" if shown < touched else "the"
+        which = f"{left_out} cache lines with the loop" if touched else "the element's cache line"
+    rows = f"Below, {which}, {layout.LINE_BYTES} bytes each: a cell is the element at "
     return [
-        shapes.text(
-            4,
-            52,
-            f"Below, {which} of {layout.LINE_BYTES} bytes: a cell is the element at "
-            f"({', '.join(axes)}). Blue: the loop. Frame: the chosen element.",
-        )
+        shapes.text(4, 52, f"{rows}({', '.join(axes)})."),
+        shapes.text(4, 69, "Blue: what the loop visits. Frame: the chosen element."),
     ]
 
 
-def _cell(
-    where: tuple[float, float, float], index: str, title: str, lit: bool, chosen: bool
-) -> list[str]:
-    x, y, tall = where
+def _cell(where: tuple[float, float], index: str, title: str, lit: bool, chosen: bool) -> list[str]:
+    x, y = where
     edge: dict[str, Any] = {"stroke": plots.BLACK, "stroke_width": 2.5} if chosen else {}
     inset = 1.5 if chosen else 0.5
-    wide, high = _CELL - 2 * inset, tall - 2 * inset
+    wide, high = _CELL - 2 * inset, _ROW - 2 * inset
     size = min(11.5, 66 / len(index))
     style: dict[str, Any] = {"text_anchor": "middle", "pointer_events": "none"}
     style |= {"fill": "white", "font_weight": "bold"} if lit else {}
     return [
         shapes.rect(x + inset, y + inset, wide, high, _LIT if lit else _UNLIT, title=title, **edge),
-        shapes.text(x + _CELL / 2, y + tall / 2 + 4, index, size=size, **style),
+        shapes.text(x + _CELL / 2, y + _ROW / 2 + 4, index, size=size, **style),
     ]
 
 

@@ -178,7 +178,7 @@ def _stack(
         if len(plan.tensors) <= MOST_TENSORS and high > 11:
             style: dict[str, Any] = {"font_weight": "bold", "pointer_events": "none"}
             style["fill"] = plots.BLACK if bad else shapes.ink(fill)
-            numbers.append(shapes.text(left + 6, top + high / 2 + 4, str(number), **style))
+            numbers.append(shapes.text(left + 6, top + high - 5, str(number), **style))
     return drawn, numbers
 
 
@@ -403,7 +403,7 @@ def build(plans: Mapping[str, Plan]) -> ipywidgets.VBox:
                 picker.layout.display = "" if number < count else "none"
                 picker.options = list(POOLS[:count])
                 if number < count:
-                    picker.description = f"{number}, {plan.tensors[number].bytes:,} B"
+                    picker.description = f"{number} ({plan.tensors[number].bytes:,} B)"
             setting = False
             put(_own(plan))
         tensor.options = _numbered(plan)
@@ -442,4 +442,4 @@ _BUTTONS: dict[str, Callable[[Plan], list[int]]] = {
 
 
 def _numbered(plan: Plan) -> list[tuple[str, int]]:
-    return [(f"{number}, {tensor.name}", number) for number, tensor in enumerate(plan.tensors)]
+    return [(str(number), number) for number in range(len(plan.tensors))]

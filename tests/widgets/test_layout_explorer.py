@@ -93,14 +93,19 @@ def test_the_picture_lights_the_loop_and_frames_the_element(state):
     assert lit(layout_explorer.drawing(state, hidden=True)) == ([], [state.offset])
 
 
-def test_a_large_tensor_shows_the_lines_of_its_loop_only():
+def test_a_large_tensor_shows_lines_of_its_loop_only():
     """The features of ResNet-18: 64 channels, 56 x 56 pixels, so a stride of 3136 elements."""
     dims = {"N": 1, "C": 64, "H": 56, "W": 56}
-    state = State(dims, "NCHW", "C", 16, {"N": 0, "C": 0, "H": 0, "W": 0})
+    state = State(dims, "NCHW", "C", 16, {"N": 0, "C": 60, "H": 0, "W": 0})
     assert state.lines == [196 * channel for channel in range(64)]
     picture = layout_explorer.drawing(state)
-    assert lit(picture)[0] == [3136 * channel for channel in range(64)]
-    assert re.findall(r">line (\d+)<", picture) == [str(196 * channel) for channel in range(64)]
+    drawn = [*range(24), 60]  # the first, and the line of the chosen element
+    assert lit(picture) == ([3136 * channel for channel in drawn], [3136 * 60])
+    assert re.findall(r">line (\d+)<", picture) == [str(196 * channel) for channel in drawn]
+    assert "25 of the 64 cache lines with the loop" in picture
+    row = State(dims, "NCHW", "W", 16, state.element)
+    assert "Below, the cache lines with the loop" in layout_explorer.drawing(row)
+    assert "the element&#x27;s cache line" in layout_explorer.drawing(row, hidden=True)
 
 
 def test_the_static_figure_counts_what_it_draws():
@@ -124,7 +129,7 @@ def shown(monkeypatch):
     """The explorer's controls by their labels, and what it says and draws."""
     monkeypatch.setattr(layout_explorer, "figure", Figure)  # the static form is tested above
     box = layout_explorer.build()
-    *rows, words, picture = box.children
+    *rows, words, picture, _ = box.children
     controls = {}
     for row in rows:
         controls |= {child.description: child for child in row.children if child.description}
