@@ -470,6 +470,15 @@ def test_a_lesson_has_twenty_to_thirty_five_cells():
     assert "20 to 35" in " ".join(found(stored(["1"] * 35), kind="lesson"))
 
 
+def test_a_question_counts_as_a_cell_of_one_line():
+    """Asked in one form or one by one, the questions of a page weigh the same."""
+    long = ["a\n" * 7] * 2
+    one = [[], [], [out("Question 03-1. What?\n\n\nQuestion 03-2. Why?\n")]]
+    assert page_checks.median_lines(stored([*long, 'quiz.ask("03")'], one)) == 4
+    assert page_checks.median_lines(stored([*long, "b()"])) == 7
+    assert page_checks.median_lines(stored([*long, "b()\nc()"], one)) == 7
+
+
 def test_a_good_page_has_no_defect():
     prose = (
         "# T\n\n[a](../conftest.py) [b](#A-Part) [c](https://tvm.apache.org) `[d](x)`\n\n## A Part"

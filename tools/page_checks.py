@@ -92,6 +92,20 @@ def code_lines(cell: NotebookNode) -> int:
     return sum(bool(line.strip()) for line in cell.source.splitlines())
 
 
+def median_lines(notebook: NotebookNode) -> float:
+    """The median of :func:`code_lines`; each question of a quiz counts as a cell of one line."""
+    lines = []
+    for cell in code_cells(notebook):
+        asked = sum(
+            len(re.findall(r"^Question \d\d-\d+\. ", as_string(place[key]), re.MULTILINE))
+            for output in cell.outputs
+            for place, key in comparable(output)
+            if key in ("text", "text/plain")
+        )
+        lines += [1] * asked if asked and code_lines(cell) == 1 else [code_lines(cell)]
+    return statistics.median(lines) if lines else 0
+
+
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
     """The code cells in order."""
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -107,9 +121,9 @@ def summary(notebook: NotebookNode) -> str:
     """One line for the author of a page."""
     code = code_cells(notebook)
     strict, outputs = strict_share(notebook)
-    median = statistics.median(map(code_lines, code)) if code else 0
     return (
-        f"{len(notebook.cells)} cells, {len(code)} of code (median {median:g} lines), "
+        f"{len(notebook.cells)} cells, {len(code)} of code "
+        f"(median {median_lines(notebook):g} lines), "
         f"{strict} of {outputs} outputs compared strictly"
     )
 
@@ -133,7 +147,7 @@ def _shape(notebook: NotebookNode, kind: str) -> Iterator[str]:
         low, high = LESSON_CELLS[0], LESSON_CELLS[-1]
         yield f"There are {len(notebook.cells)} cells: a lesson has {low} to {high}."
     lines = {cell.id: code_lines(cell) for cell in code_cells(notebook)}
-    if lines and statistics.median(lines.values()) > MEDIAN_LINES:
+    if median_lines(notebook) > MEDIAN_LINES:
         yield f"The median code cell is longer than {MEDIAN_LINES} lines."
     for name, count in lines.items():
         if count > MOST_LINES:
