@@ -142,7 +142,7 @@ def bars(
     and a part says its value when the pointer rests on it.
     """
     left = 0.15 + 0.09 * max(len(label) for label, _ in rows)
-    length, tall = 4.2, 0.3
+    length, tall = 2.8, 0.3
     most = max(sum(value for value, _ in parts) for _, parts in rows) or 1
     drawn = []
     for k, (label, parts) in enumerate(rows):

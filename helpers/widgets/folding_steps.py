@@ -317,7 +317,7 @@ def _value(node: ir.Node) -> str:
         return f"= {node.expr.data.numpy().item():g}"
     if node.shape is None or isinstance(node.dtype, tuple):
         return node.kind if node.shape is None else f"{len(node.dtype)} values"
-    return "×".join(map(str, node.shape)) or "scalar"
+    return f"[{', '.join(map(str, node.shape))}]" if node.shape else "scalar"
 
 
 def layout(walk: Walk) -> plots.Layout:

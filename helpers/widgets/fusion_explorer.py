@@ -111,7 +111,7 @@ class State:
         bars = drawings.bars(rows, _COLOURS, alt, form="{:,.2f}", unit="kB")
         return drawings.framed(
             '<div style="display: flex; flex-wrap: wrap; gap: 24px; align-items: center">'
-            f'<div>{graph}</div><div style="flex: 1 1 420px">{bars}</div></div>'
+            f'<div style="max-width: 440px">{graph}</div><div style="flex: 1 1 360px">{bars}</div></div>'
         )
 
 
@@ -170,9 +170,10 @@ def explorer(blocks: Mapping[str, Any] | None = None) -> ipywidgets.VBox:
             return answer(state, kernels, moved)
         return question(state)
 
-    narrow = ipywidgets.Layout(width="auto")
-    for control in (form, depth, kernels, moved, shown, *kinds.values()):
-        control.layout = narrow
+    for control in (form, shown, *kinds.values()):
+        control.layout = ipywidgets.Layout(width="auto")
+    for control in (depth, kernels, moved):
+        control.layout = ipywidgets.Layout(width="240px")
     statics = main_states()
     return explore(
         {"form": form, **kinds, "depth": depth, "kernels": kernels, "moved": moved, "shown": shown},
