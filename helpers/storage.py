@@ -239,7 +239,8 @@ def _need_a_pool_each(tensors: Sequence[Tensor], pools: Sequence[int]) -> None:
 
 # --- the figure ----------------------------------------------------------------------------------
 
-_COLOURS = (plots.BLUE, plots.ORANGE, plots.GREEN, plots.PURPLE, plots.SKY, plots.VERMILION)
+POOL_COLOURS = plots.SERIES
+"""The colours of pools in the order of their numbers, again from the first when they run out."""
 
 
 def _figure(plan: Plan, title: str) -> Any:
@@ -258,7 +259,7 @@ def _figure(plan: Plan, title: str) -> Any:
         figure = Figure(figsize=(9, 6), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
         for pool, (low, high) in enumerate(pairwise(bases)):
-            shade = plots.tint(_COLOURS[pool % len(_COLOURS)], 0.12)
+            shade = plots.tint(POOL_COLOURS[pool % len(POOL_COLOURS)], 0.12)
             above.axhspan(low / unit, high / unit, color=shade, linewidth=0)
             if high - low > 0.04 * plan.planned_bytes:
                 middle = (low + high) / 2 / unit
@@ -269,7 +270,7 @@ def _figure(plan: Plan, title: str) -> Any:
                     (tensor.first, bases[tensor.pool] / unit),
                     tensor.last - tensor.first + 1,
                     tensor.bytes / unit,
-                    facecolor=_COLOURS[tensor.pool % len(_COLOURS)],
+                    facecolor=POOL_COLOURS[tensor.pool % len(POOL_COLOURS)],
                     edgecolor="white",
                     linewidth=0.7,
                 )

@@ -26,8 +26,6 @@ MOST_TENSORS = 8
 POOLS = "ABCDEFGH"
 """Names of the pools of a plan made by hand, one for each tensor at most."""
 
-_COLOURS = (plots.BLUE, plots.ORANGE, plots.GREEN, plots.PURPLE, plots.SKY, plots.VERMILION)
-
 
 def clashes(tensors: Sequence[Tensor], pools: Sequence[int]) -> list[tuple[int, int, int]]:
     """Each pair of tensors that one pool cannot hold, as (tensor, later tensor, first common step).
@@ -130,6 +128,10 @@ def about(plan: Plan) -> str:
 _HIGH, _BELOW = 250, 90  # pixels: the bytes of the tallest plan, and of the bytes that are needed
 
 
+def _colour(pool: int) -> str:
+    return storage.POOL_COLOURS[pool % len(storage.POOL_COLOURS)]
+
+
 def _stack(
     plan: Plan,
     pools: Sequence[int],
@@ -149,7 +151,7 @@ def _stack(
         if not size:
             continue
         top = y + height - bases[pool + 1] * scale
-        colour = _COLOURS[pool % len(_COLOURS)]
+        colour = _colour(pool)
         title = f"pool {name(pool)}: {size:,} B"
         pale = plots.tint(colour, 0.14)
         drawn.append(shapes.rect(x, top, width, size * scale, pale, title=title, stroke="white"))
@@ -172,7 +174,7 @@ def _stack(
             edge = {"stroke": plots.VERMILION, "stroke_width": 3, "stroke_dasharray": "5 3"}
         if number == chosen:
             edge |= {"stroke": plots.BLACK, "stroke_width": 3}
-        fill = _COLOURS[pool % len(_COLOURS)]
+        fill = _colour(pool)
         see_through = {"fill_opacity": 0.55} if bad else {}
         drawn.append(shapes.rect(left, top, wide, high, fill, title=title, **edge, **see_through))
         if len(plan.tensors) <= MOST_TENSORS and high > 11:
@@ -281,7 +283,7 @@ def figure(plan: Plan, title: str = "") -> Any:
             sizes = storage.pool_sizes(plan.tensors, pools)
             bases = [0, *accumulate(sizes)]
             for pool, size in enumerate(sizes):
-                pale = plots.tint(_COLOURS[pool % len(_COLOURS)], 0.14)
+                pale = plots.tint(_colour(pool), 0.14)
                 above.axhspan(bases[pool], bases[pool] + size, color=pale, linewidth=0)
             for number, (tensor, pool) in enumerate(zip(plan.tensors, pools, strict=True)):
                 wide = tensor.last - tensor.first + 1
@@ -290,14 +292,14 @@ def figure(plan: Plan, title: str = "") -> Any:
                         (tensor.first, bases[pool]),
                         wide,
                         tensor.bytes,
-                        facecolor=_COLOURS[pool % len(_COLOURS)],
+                        facecolor=_colour(pool),
                         edgecolor="white",
                     )
                 )
                 if len(plan.tensors) <= MOST_TENSORS:
                     middle = tensor.first + wide / 2, bases[pool] + tensor.bytes / 2
                     style = {"ha": "center", "va": "center_baseline", "weight": "bold"}
-                    colour = shapes.ink(_COLOURS[pool % len(_COLOURS)])
+                    colour = shapes.ink(_colour(pool))
                     above.text(*middle, str(number), color=colour, fontsize=11, **style)
             above.axhline(plan.peak_bytes, color=plots.BLACK, linestyle="--", linewidth=1.3)
             above.set_title(f"{name}:\n{sum(sizes):,} B", loc="left")
