@@ -264,19 +264,25 @@ class Notebook:
                 found.append(f"cell {cell.id}: {said}")
         return found
 
-    def show_whole(self) -> int:
-        """Make the window as tall as the notebook; returns the height in pixels."""
-        tall = self.page.evaluate(
-            """() => {
-                const panel = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden)');
-                const inner = panel.querySelector('.jp-WindowedPanel-outer');
-                return inner.scrollHeight + 300;
-            }"""
-        )
-        height = max(HEIGHT, min(tall, LONGEST))
-        self.page.set_viewport_size({"width": WIDTH, "height": height})
-        self.page.wait_for_timeout(300)
-        return height
+    def show_whole(self) -> None:
+        """Make the window as tall as the notebook, so that all of it is drawn."""
+        before = 0
+        while True:
+            tall = self.page.evaluate(
+                """() => {
+                    const panel = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden)');
+                    const outer = panel.querySelector('.jp-WindowedPanel-outer');
+                    outer.scrollTop = 0;
+                    return outer.scrollHeight + 200;
+                }"""
+            )
+            height = max(HEIGHT, min(tall, LONGEST))
+            if height == before:
+                return
+            # What has not been drawn yet has a height that JupyterLab guessed: look again.
+            self.page.set_viewport_size({"width": WIDTH, "height": height})
+            self.page.wait_for_timeout(1000)
+            before = height
 
     def picture(self, file: Path) -> None:
         """A picture of the window as it is now."""
