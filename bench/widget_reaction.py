@@ -19,9 +19,16 @@ from typing import Any
 
 import ipywidgets
 
-from helpers import WorkbookError, ir, modules, passes, use_tvm, zoo
+from helpers import WorkbookError, build, ir, modules, passes, storage, use_tvm, zoo
 from helpers.errors import exit_with_sentence
-from helpers.widgets import folding_steps, frame, fusion_explorer, pass_microscope
+from helpers.widgets import (
+    folding_steps,
+    frame,
+    fusion_explorer,
+    layout_explorer,
+    memory_planner,
+    pass_microscope,
+)
 
 
 def layer() -> Any:
@@ -51,6 +58,17 @@ def normalised() -> Any:
     return passes.run(layer(), "SimplifyInference")
 
 
+def plans() -> dict[str, Any]:
+    """The memory plans of a small diamond and of a model."""
+    from tvm import relay
+
+    x = relay.var("x", shape=(64, 64))
+    left, right = relay.nn.softmax(x), relay.nn.softmax(relay.nn.softmax(x))
+    diamond = relay.Function([x], relay.nn.softmax(relay.concatenate([left, right], axis=1)))
+    programs = {"diamond": diamond, "file_type": zoo.load("file_type")}
+    return {name: storage.plan(build.compile(each, "graph")) for name, each in programs.items()}
+
+
 EXPLORERS: dict[str, Callable[[], Any]] = {
     "pass_microscope": lambda: pass_microscope.explorer(
         {"layer": passes.trace(layer()), "file_type": passes.trace(zoo.load("file_type"))}
@@ -58,6 +76,8 @@ EXPLORERS: dict[str, Callable[[], Any]] = {
     "fusion_explorer": lambda: fusion_explorer.explorer({"MobileNet": block(1)}),
     "folding_steps, constants": lambda: folding_steps.explorer({"layer": normalised()}),
     "folding_steps, liveness": lambda: folding_steps.explorer({"lets": let_program()}, "liveness"),
+    "layout_explorer": lambda: layout_explorer.explorer(),
+    "memory_planner": lambda: memory_planner.explorer(plans()),
 }
 """Each explorer by its name, and what displays it."""
 
@@ -113,7 +133,9 @@ def change(control: ipywidgets.Widget, choose: random.Random) -> bool:
 
 def measured(box: ipywidgets.Box, changes: int) -> tuple[list[float], list[float]]:
     """Milliseconds of each change: by the clock, and of processor time."""
-    choose, clock, processor = random.Random(0), [], []
+    choose = random.Random(0)
+    clock: list[float] = []
+    processor: list[float] = []
     for control in controls(box):
         if isinstance(control, ipywidgets.Dropdown):
             for index in reversed(range(len(control.options))):
