@@ -456,15 +456,13 @@ def best_edges(
     counts = _counted(lengths)
     sizes = list(counts)
     before = np.concatenate([[0], np.cumsum(list(counts.values()))])
-    best, edges = [0.0], [()]  # type: tuple[list[float], list[tuple[int, ...]]]
+    best = np.zeros(len(sizes) + 1)
+    edges: list[tuple[int, ...]] = [()]
     for end, edge in enumerate(sizes, 1):
         bucket = _build_seconds(build, edge)
-        run = float(static(edge))
-        totals = [
-            best[start] + bucket + (before[end] - before[start]) * run for start in range(end)
-        ]
+        totals = best[:end] + bucket + (before[end] - before[:end]) * float(static(edge))
         start = int(np.argmin(totals))
-        best.append(float(totals[start]))
+        best[end] = totals[start]
         edges.append((*edges[start], edge))
     return edges[-1]
 
