@@ -228,6 +228,15 @@ def cancel(module):
 """,
 }
 
+# Question -> what the public checks may accept -> an answer that does not do what is asked.
+CHEATS: dict[str, dict[str, str]] = {
+    "q4": {
+        "it asks FoldConstant, as the lab's `by_tvm` does": """
+def transforms(G):
+    return by_tvm(tvm.IRModule.from_expr(G.nodes[-1].expr))
+""",
+    },
+}
 
 # --- hidden checks -------------------------------------------------------------------------------
 
@@ -344,6 +353,8 @@ def to_count(random: Generator) -> dict[str, Any]:
         "(lambda t: t + t)(to(x)) + (lambda t: t * t)(to(c))",
         "r.Tuple([to(c), to(x), to(r.exp(r.exp(c)))])",
         "r.transpose(x, (0, 2, 3, 1)) + to(c)",
+        # FoldConstant by itself leaves operators of quantized numbers; the build folds this one.
+        "to(r.qnn.op.quantize(c, r.const(0.5), r.const(0), out_dtype='int8'))",
     ]
     drawn = [tensor(random, int(deep)) for deep in random.integers(2, 5, size=16)]
     return {"texts": [*edges, *drawn]}
