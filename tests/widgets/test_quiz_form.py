@@ -3,9 +3,11 @@
 from html.parser import HTMLParser
 
 import ipywidgets
+import nbformat
 import pytest
 
 from helpers import quiz, quiz_record
+from helpers.kernels import ROOT
 from helpers.quiz import Option, Question, Slip
 from helpers.widgets import frame, quiz_form
 
@@ -176,3 +178,14 @@ def test_one_display_carries_the_form_and_the_static_form(monkeypatch):
     assert data["text/plain"] == quiz.as_text(ALL)
     assert data["text/html"] == quiz_form.static(ALL)
     assert "application/vnd.jupyter.widget-view+json" in data
+
+
+@pytest.mark.parametrize("path", sorted(quiz.QUIZ.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_stored_page_has_the_form_of_its_bank(path):
+    """A page is built again when its bank has changed; nbval would say so much later."""
+    notebook = nbformat.read(ROOT / "notebooks" / f"{path.stem}.ipynb", 4)
+    (cell,) = (cell for cell in notebook.cells if cell.id == "quiz")
+    (output,) = cell.outputs
+    bank = quiz.load(path)
+    assert output.data["text/plain"] == quiz.as_text(bank)
+    assert output.data["text/html"] == quiz_form.static(bank)
