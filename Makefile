@@ -34,6 +34,7 @@ setup:
 	@./setup/setup.sh
 
 lab: setup ## set up on first use, then open JupyterLab on the first lesson
+	@$(if $(filter undefined,$(origin VARIANT)),,$(PY) -m helpers.variants)
 	@exec $(PY) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(LABFLAGS)
 
 verify: setup ## run a lab from a fresh kernel and print its public checks: make verify LAB=03
@@ -71,9 +72,9 @@ test-browser: setup ## every page in Chromium (INSTALL_CHROMIUM=1 lets root inst
 release: setup ## the copy of the workbook that a class receives: make release OUT=folder
 	@$(PY) -m tools.release "$(OUT)"
 
-grade: setup ## grade a class: make grade SUBMISSIONS=folder OUT=folder [SECRET=file] [ROSTER=file] [CLUSTER=tcp://...] [JOBS=4] [UNSAFE=1]
+grade: setup ## grade a class: make grade SUBMISSIONS=folder OUT=folder [SECRET=file] [ROSTER=file] [VARIANTS=1] [CLUSTER=tcp://...] [JOBS=4] [UNSAFE=1]
 	@test -n "$(SUBMISSIONS)" -a -n "$(OUT)" || { echo "Say what to grade: make grade SUBMISSIONS=folder OUT=folder" >&2; exit 1; }
-	@$(PY) -m helpers.grading "$(SUBMISSIONS)" "$(OUT)" $(if $(SECRET),--secret "$(SECRET)") $(if $(ROSTER),--roster "$(ROSTER)") $(if $(CLUSTER),--cluster "$(CLUSTER)") $(if $(JOBS),--jobs $(JOBS)) $(if $(filter 1,$(UNSAFE)),--unsafe)
+	@$(PY) -m helpers.grading "$(SUBMISSIONS)" "$(OUT)" $(if $(SECRET),--secret "$(SECRET)") $(if $(ROSTER),--roster "$(ROSTER)") $(if $(filter 1,$(VARIANTS)),--variants) $(if $(CLUSTER),--cluster "$(CLUSTER)") $(if $(JOBS),--jobs $(JOBS)) $(if $(filter 1,$(UNSAFE)),--unsafe)
 
 notebooks: setup ## build notebooks/ and labs/ from their sources
 	@$(PY) -m tools.build_notebooks $(PAGES)

@@ -46,11 +46,13 @@ def prepare_environment() -> None:
 
 
 def kernel_client(
-    notebook: NotebookNode, folder: Path, *, timeout: int, **options: Any
+    notebook: NotebookNode, folder: Path, *, timeout: int, variant: str = "", **options: Any
 ) -> tuple[NotebookClient, dict[str, str]]:
     """What runs ``notebook`` in ``folder`` with this interpreter, and the environment to do so in.
 
-    ``timeout``: seconds for one cell. Use it as ``with client.setup_kernel(env=environment, ...)``.
+    ``timeout``: seconds for one cell. ``variant``: the learner's (see :mod:`helpers.variants`);
+    pages are built and checked with the common one, whatever is set or kept here.
+    Use it as ``with client.setup_kernel(env=environment, ...)``.
     """
     from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
@@ -58,7 +60,7 @@ def kernel_client(
 
     prepare_environment()
     # ipykernel captures what native code writes unless this variable is set, as it is under nbval.
-    environment = {**os.environ, "PYTEST_CURRENT_TEST": "build"}
+    environment = {**os.environ, "PYTEST_CURRENT_TEST": "build", "VARIANT": variant}
     client = NotebookClient(
         notebook,
         km=AsyncKernelManager(

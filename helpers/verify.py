@@ -16,7 +16,7 @@ from pathlib import Path
 
 import nbformat
 
-from helpers import attempts, progress
+from helpers import attempts, progress, variants
 from helpers.errors import WorkbookError, exit_with_sentence
 from helpers.kernels import ROOT, cause_of_death, kernel_client
 
@@ -80,7 +80,7 @@ def _run(
     """Run all cells but those left out; the cell that could not end, and why."""
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-    client, environment = kernel_client(notebook, folder, timeout=timeout)
+    client, environment = kernel_client(notebook, folder, timeout=timeout, variant=variants.name())
     with client.setup_kernel(env=environment, stderr=subprocess.DEVNULL):
         for index, cell in enumerate(notebook.cells):
             if cell.cell_type != "code":

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 os.environ.setdefault("TVM_NUM_THREADS", "1")
+os.environ["VARIANT"] = ""  # whatever is set or kept here: the labs' common variant
 
 
 @pytest.fixture(scope="session")

@@ -101,8 +101,10 @@ class Lab:
         self.blank[question] = self.verdict(cell)
         self.execute(right, question)
         for earlier, answer in self.answers.items():
-            function = re.search(r"^def (\w+)", answer, re.M)[1]
-            if earlier != question and re.search(rf"\b{function}\(", right + cell.source):
+            function = re.search(r"^def (\w+)", answer, re.M)
+            if not function or earlier == question:
+                continue
+            if re.search(rf"\b{function[1]}\(", right + cell.source):
                 self.execute(self.blanks[earlier], earlier)
                 self.earlier_blank[question, earlier] = self.verdict(cell)
                 self.execute(answer, earlier)
@@ -144,6 +146,8 @@ class LabSuite:
             )
 
     def test_a_wrong_answer_fails(self, lab, question, what):
+        if not lab.answers[question].startswith("def "):
+            pytest.skip("values: the public check looks at their form; test_hidden tries this one")
         assert lab.failed[question, what]
 
     def test_every_public_case_can_fail(self, lab):

@@ -7,6 +7,7 @@ comparison with what the kernel has just sent must fail each time. That costs no
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from queue import Empty
@@ -35,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from tools.build_notebooks import keep_stored
 
     prepare_environment()
+    os.environ["VARIANT"] = ""  # the stored outputs are those of the common variant
     config.option.nbval_current_env = not config.option.nbval_kernel_name
     RunningKernel.await_reply = _await_reply
     get_message = RunningKernel.get_message

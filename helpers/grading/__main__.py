@@ -29,6 +29,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("out", type=Path, help="where the results go; start again to continue")
     parser.add_argument("--secret", type=Path, help="a file: the hidden inputs are drawn from it")
     parser.add_argument("--roster", type=Path, help="a CSV file: who the folders belong to")
+    parser.add_argument(
+        "--variants", action="store_true", help="each student has the variant of the folder's name"
+    )
     parser.add_argument("--jobs", type=int, help="submissions at once (default: processor cores)")
     parser.add_argument("--cluster", help="address of a dask scheduler, as tcp://host:8786")
     parser.add_argument("--unsafe", action="store_true", help=GIVEN_UP)
@@ -36,6 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.unsafe:
         print(GIVEN_UP, file=sys.stderr)
     roster = lms.read_roster(options.roster) if options.roster else {}
+    names = {folder: who[lms.VARIANT] for folder, who in roster.items() if lms.VARIANT in who}
     start = time.monotonic()
     with contextlib.ExitStack() as stack:
         pool: Pool = Threads(options.jobs)
@@ -46,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
             options.submissions,
             options.out,
             secret=_secret(options.secret),
+            variants=names if options.variants else None,
             pool=pool,
             unsafe=options.unsafe,
             progress=show_progress,

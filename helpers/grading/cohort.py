@@ -13,9 +13,9 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,6 +26,7 @@ from helpers.grading.course import Lab, find_labs
 from helpers.grading.grade import Desk, as_record
 from helpers.grading.oracle import Known, Oracle
 from helpers.grading.sandbox import sandbox_problem
+from helpers.variants import normalised
 
 Record = dict[str, Any]
 _UNFINISHED = ".part-*"  # what artifact_cache.write leaves when it is killed
@@ -46,6 +47,7 @@ class Task:
     unsafe: bool
     data: bytes | None = None
     known: Record | None = None
+    variant: str = ""
 
 
 class Pool(Protocol):
@@ -74,10 +76,11 @@ def work(task: Task) -> Record:
         )
     start = time.monotonic()
     if task.data is None:
-        known = oracle.consult(lab, task.secret, unsafe=task.unsafe)
-        return {q: [asdict(check) for check in checks] for q, checks in known.items()}
+        made = oracle.consult(lab, task.secret, unsafe=task.unsafe)
+        return {q: [asdict(check) for check in checks] for q, checks in made.items()}
     assert task.known is not None
-    verdicts, notes = _desk(task.unsafe).grade(lab, task.data, _oracle(task.known))
+    known = _oracle(task.known)
+    verdicts, notes = _desk(task.unsafe).grade(lab, task.data, known, task.variant)
     seconds = round(time.monotonic() - start, 3)
     return {"questions": as_record(verdicts), "notes": list(notes), "seconds": seconds}
 
@@ -172,19 +175,23 @@ def grade_class(
     out: Path,
     *,
     secret: bytes | None = None,
+    variants: Mapping[str, str] | None = None,
     pool: Pool | None = None,
     unsafe: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Class:
     """Grade what is in ``submissions`` and keep the results in ``out``.
 
-    Without a ``secret`` one is made, and kept in ``out`` for the next time. ``progress`` is told
+    Without a ``secret`` one is made, and kept in ``out`` for the next time. ``variants`` says by
+    folder which variant is whose, where it is not the folder's own name; without, everybody has the
+    common variant. ``progress`` is told
     how many notebooks are graded, of how many. Raises :class:`WorkbookError` when there is nothing
-    to grade or no sandbox.
+    to grade, no sandbox, or a folder that names no variant.
     """
     labs = {lab.name: lab for lab in find_labs(root)}
     _labs.update({(str(root), name): lab for name, lab in labs.items()})
     handed_in = submission.find(submissions, list(labs))
+    names = _variants(handed_in.notebooks, variants)
     if out.resolve().is_relative_to(submissions.resolve()):
         raise WorkbookError(f"The results cannot lie among the submissions: not in {out}.")
     if not unsafe and (problem := sandbox_problem()):
@@ -194,7 +201,8 @@ def grade_class(
         path.unlink()
     secret = secret or _own_secret(out)
     found = [notebook for notebooks in handed_in.notebooks.values() for notebook in notebooks]
-    keys = [_key(labs[one.lab], secret, one) for one in found]
+    own = [names[one.student] if labs[one.lab].has_variants else "" for one in found]
+    keys = [_key(labs[one.lab], secret, one, name) for one, name in zip(found, own, strict=True)]
     records = [_read_result(out, one, key) for one, key in zip(found, keys, strict=True)]
     left = [place for place, record in enumerate(records) if record is None]
     left.sort(key=lambda place: found[place].lab)  # so that a worker keeps its sandbox
@@ -205,15 +213,32 @@ def grade_class(
         known = _oracles(needed, out, secret, pool, unsafe)
         tasks = [_task(labs[found[place].lab], secret, unsafe) for place in left]
         tasks = [
-            Task(**{**vars(task), "data": found[place].data, "known": known[task.lab]})
+            replace(task, data=found[place].data, known=known[task.lab], variant=own[place])
             for task, place in zip(tasks, left, strict=True)
         ]
         for count, (index, made) in enumerate(pool.run(tasks), 1):
             place = left[index]
-            records[place] = _keep_result(out, found[place], keys[place], made)
+            made |= {"variant": own[place], "key": keys[place]}
+            records[place] = _keep_result(out, found[place], made)
             progress(len(found) - len(left) + count, len(found))
     graded = [record for record in records if record is not None]
     return Class(graded, list(handed_in.notebooks), handed_in.ignored)
+
+
+def _variants(students: Iterable[str], variants: Mapping[str, str] | None) -> dict[str, str]:
+    """The variant of each student, as its name counts."""
+    if variants is None:
+        return dict.fromkeys(students, "")
+    names = {}
+    for student in students:
+        try:
+            names[student] = normalised(variants.get(student, student))
+        except WorkbookError as error:
+            raise WorkbookError(
+                f"{error} It is that of the folder {submission.printable(student)}: name another "
+                "one in the column Variant of a roster."
+            ) from error
+    return names
 
 
 def _task(lab: Lab, secret: bytes, unsafe: bool) -> Task:
@@ -245,10 +270,10 @@ def _own_secret(out: Path) -> bytes:
     return path.read_bytes()
 
 
-def _key(lab: Lab, secret: bytes, one: submission.Found | None = None) -> str:
+def _key(lab: Lab, secret: bytes, one: submission.Found | None = None, variant: str = "") -> str:
     """Of everything that a result depends on."""
     digest = hashlib.sha256(lab.digest.encode())
-    parts = (one.data, one.place, one.notes) if one else ()
+    parts = (one.data, one.place, one.notes, variant) if one else ()
     for part in (secret, repr(parts).encode()):
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()[:32]
@@ -267,12 +292,13 @@ def _read_result(out: Path, one: submission.Found, key: str) -> Record | None:
     return record if record.get("key") == key else None
 
 
-def _keep_result(out: Path, one: submission.Found, key: str, made: Record) -> Record:
+def _keep_result(out: Path, one: submission.Found, made: Record) -> Record:
     record = {
         "student": submission.printable(one.student),
         "lab": one.lab,
         "place": submission.printable(one.place),
-        "key": key,
+        "key": made["key"],
+        "variant": made["variant"],
         "points": round(sum(verdict["points"] for verdict in made["questions"]), 3),
         "of": sum(verdict["of"] for verdict in made["questions"]),
         "notes": [*map(submission.printable, one.notes), *made["notes"]],

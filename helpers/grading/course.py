@@ -75,6 +75,24 @@ class Lab:
             raise WorkbookError(f"Lab {self.name} has no hidden check of {question}.")
         return found
 
+    def drawing(self, question: str) -> list[tuple[str, str]]:
+        """(id, source) of the cells that draw what a question about the own variant is about.
+
+        They are all from the one with ``variants.drawn(`` up to the answer.
+        """
+        found: list[tuple[str, str]] = []
+        for name, source in self.cells:
+            if name == question:
+                break
+            if found or "variants.drawn(" in source:
+                found.append((name, source))
+        return found
+
+    @cached_property
+    def has_variants(self) -> bool:
+        """Whether a grade depends on the learner's variant."""
+        return any(check.own for checks in self.bank.hidden.values() for check in checks)
+
     @cached_property
     def digest(self) -> str:
         """Of all that a grade depends on beside the submission and the secret."""

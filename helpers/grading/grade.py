@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from helpers.grading import encoding, oracle
 from helpers.grading.course import Lab, Question
@@ -14,6 +14,7 @@ from helpers.grading.oracle import Known, Oracle
 from helpers.grading.sandbox import LostError, Reply, Sandbox
 from helpers.grading.submission import Answers, printable, read_answers
 
+_T = TypeVar("_T")
 MOST_TIMEOUTS = 2  # of one question: its further checks are then lost without a run
 _LONGEST_DETAIL = 300
 _KNOWN_ERRORS = {name for name, thing in vars(builtins).items() if isinstance(thing, type)} | {
@@ -84,17 +85,23 @@ class Desk:
         self._lab: Lab | None = None
         self._sandbox: Sandbox | None = None
         self._judge: Sandbox | None = None
+        self._own: dict[tuple[str, int, str, str], str | None] = {}
 
     def close(self) -> None:
         """End the sandboxes."""
         self._drop_sandbox()
         self._drop_judge()
 
-    def grade(self, lab: Lab, data: bytes, known: Oracle) -> tuple[list[Verdict], tuple[str, ...]]:
-        """The verdicts on the questions of a notebook, and what is odd about it."""
+    def grade(
+        self, lab: Lab, data: bytes, known: Oracle, variant: str = ""
+    ) -> tuple[list[Verdict], tuple[str, ...]]:
+        """The verdicts on the questions of a notebook, and what is odd about it.
+
+        ``variant`` is the learner's, ``""`` the common one.
+        """
         if self._lab != lab:
             self.close()
-            self._lab = lab
+            self._lab, self._own = lab, {}
         answers = read_answers(data, [question.name for question in lab.questions])
         if answers.unreadable:
             states = [
@@ -103,7 +110,7 @@ class Desk:
             ]
             return states, (answers.unreadable,)
         try:
-            verdicts = _Submission(self, lab, answers, known).verdicts()
+            verdicts = _Submission(self, lab, answers, known, variant).verdicts()
         finally:
             if self._sandbox and not self._sandbox.clean:
                 self._drop_sandbox()
@@ -128,19 +135,34 @@ class Desk:
 
     def judge(self, question: str, number: int, value: str, known: Known) -> str:
         """``""`` when a value is right, else a sentence; in a sandbox without learners' code."""
+        says = self._trusted(oracle.judge, question, number, value, known)
+        return "what came out could not be examined" if says is None else says
+
+    def own(self, question: str, number: int, variant: str, what: str = "") -> str | None:
+        """What the right answer gives for a variant, or the known mistake ``what``, if it gives
+        something; in a sandbox without learners' code, and once for a variant."""
+        assert self._lab is not None
+        place = (question, number, variant, what)
+        if place not in self._own:
+            changes = self._lab.bank.wrong[question][what] if what else {}
+            self._own[place] = self._trusted(oracle.own, question, number, variant, changes)
+        return self._own[place]
+
+    def _trusted(self, ask: Callable[..., _T], *arguments: Any) -> _T | None:
+        """What ``ask`` gives in the sandbox without learners' code; ``None`` if that is lost."""
         assert self._lab is not None
         for _ in range(2):
             if self._judge is None:
                 self._judge = Sandbox(self._lab.cells, bank=self._lab.checks, unsafe=self.unsafe)
             try:
-                says = oracle.judge(self._judge, self._lab, question, number, value, known)
+                found = ask(self._judge, self._lab, *arguments)
             except LostError:
                 self._drop_judge()
                 continue
             if not self._judge.clean:
                 self._drop_judge()
-            return says
-        return "what came out could not be examined"
+            return found
+        return None
 
     def _drop_sandbox(self) -> None:
         if self._sandbox:
@@ -156,8 +178,8 @@ class Desk:
 class _Submission:
     """One notebook, read, and what has been learnt about its answers so far."""
 
-    def __init__(self, desk: Desk, lab: Lab, answers: Answers, known: Oracle) -> None:
-        self._desk, self._lab, self._known = desk, lab, known
+    def __init__(self, desk: Desk, lab: Lab, answers: Answers, known: Oracle, variant: str) -> None:
+        self._desk, self._lab, self._known, self._variant = desk, lab, known, variant
         self._sources = answers.sources
         self._blank = {q.name: q.blank.strip() for q in lab.questions}
         self._harmful: set[str] = set()  # questions whose answers do not even run to their end
@@ -224,6 +246,8 @@ class _Submission:
         except encoding.NotAValueError as error:
             feedback = "What came out is no value that can be graded."
             return Check(hidden.tried, hidden.weight, "no value", feedback, str(error))
+        if hidden.own and self._variant:
+            return self._compared_with_own(question, number, hidden, value)
         if oracle.same(value, known.expected, hidden):
             return Check(hidden.tried, hidden.weight, "right")
         says = "the value is not the right one"
@@ -234,6 +258,27 @@ class _Submission:
         feedback = f"{says[:1].upper()}{says[1:].rstrip('.')}."
         if mistake := known.mistake(value):
             feedback += f" A known mistake gives the same: {mistake}."
+        return Check(hidden.tried, hidden.weight, "wrong", feedback)
+
+    def _compared_with_own(
+        self, question: Question, number: int, hidden: Hidden, value: str
+    ) -> Check:
+        """The verdict on a value about the learner's own variant."""
+        expected = self._desk.own(question.name, number, self._variant)
+        if expected is None:
+            feedback = "What came out could not be examined."
+            return Check(hidden.tried, hidden.weight, "wrong", feedback)
+        if oracle.same(value, expected, hidden):
+            return Check(hidden.tried, hidden.weight, "right")
+        if oracle.same(value, self._known[question.name][number].expected, hidden):
+            feedback = f"This is right for the common variant, and not for {self._variant}."
+            return Check(hidden.tried, hidden.weight, "wrong", feedback)
+        feedback = "The value is not the right one."
+        for what in self._lab.bank.wrong.get(question.name, {}):
+            mistaken = self._desk.own(question.name, number, self._variant, what)
+            if mistaken is not None and oracle.same(mistaken, value):
+                feedback += f" A known mistake gives the same: {what}."
+                break
         return Check(hidden.tried, hidden.weight, "wrong", feedback)
 
     def _failure(self, reply: Reply, question: str, hidden: Hidden) -> tuple[str, str, str]:

@@ -46,6 +46,10 @@ class Hidden:
     gives no answer away. It runs where TVM is and no learner's code; a parameter called ``lab``
     gets the names of the lab with the right answers, as attributes.
 
+    With ``own`` the question is about what the lab draws from the name of the learner's variant
+    (:mod:`helpers.variants`): there are no inputs, and the expected value is what the reference
+    answer gives after the cells before it have drawn anew.
+
     ``weight`` is this check's part of the question's points. ``timeout`` is in seconds of
     processor time, for the answers and the probe together.
     """
@@ -54,6 +58,7 @@ class Hidden:
     probe: str
     draw: Callable[[np.random.Generator], Inputs] | None = None
     verify: Callable[..., str] | None = None
+    own: bool = False
     rtol: float = 1e-5
     atol: float = 1e-8
     weight: float = 1

@@ -20,6 +20,7 @@ from helpers.grading.submission import printable
 FOLDER = "folder"
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 MOODLE = ("Username", "ID number", "Email address")
+VARIANT = "Variant"
 _LOGINS = ("SIS Login ID", "Username")  # what the name of a folder stands for
 _UNIQUE = ("ID", "SIS User ID", "SIS Login ID", *MOODLE)
 
@@ -38,12 +39,12 @@ def read_roster(path: Path) -> Roster:
             head, *rows = list(csv.reader(file)) or [[]]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise WorkbookError(f"The roster {path} cannot be read as UTF-8 CSV: {error}.") from error
-    known = {name.casefold(): name for name in (FOLDER, *CANVAS, *MOODLE)}
+    known = {name.casefold(): name for name in (FOLDER, *CANVAS, *MOODLE, VARIANT)}
     columns = [known.get(name.strip().casefold(), "") for name in head]
-    if FOLDER not in columns or not {*CANVAS, *MOODLE} & {*columns}:
+    if FOLDER not in columns or not {*CANVAS, *MOODLE, VARIANT} & {*columns}:
         raise WorkbookError(
             f"The roster {path} needs a column `{FOLDER}` and one or more of "
-            f"{', '.join((*CANVAS, *MOODLE))}, separated by commas."
+            f"{', '.join((*CANVAS, *MOODLE, VARIANT))}, separated by commas."
         )
     roster: dict[str, dict[str, str]] = {}
     for row in rows:

@@ -7,7 +7,7 @@ Computed once for a lab and a secret, in a sandbox, from the reference solution 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,31 @@ def request(
         "probe": hidden.probe,
         "inputs": inputs,
     }
+
+
+def own(
+    sandbox: Sandbox, lab: Lab, question: str, number: int, variant: str, changes: Mapping[str, str]
+) -> str | None:
+    """What the answer to a question about the learner's variant is, as a text.
+
+    With ``changes``, a mutant of ``WRONG``, what a known mistake leads to; ``None`` when that gives
+    no value. ``sandbox`` has run no learner's code. Raises :class:`LostError` when it has gone.
+    """
+    hidden = lab.hidden(question)[number]
+    *before, (name, right) = right_answers(lab, question)
+    answers = [*before, *lab.drawing(question), (name, mutated(right, changes))]
+    wanted = {**request(answers, question, hidden, {}), "variant": variant}
+    seconds = min(hidden.timeout, MUTANT_SECONDS) if changes else hidden.timeout
+    reply = sandbox.ask(wanted, seconds)
+    value = _value(reply)
+    if isinstance(value, str):
+        return value
+    if changes:
+        return None
+    raise WorkbookError(
+        f"Lab {lab.name}, {question}, check {number} ({hidden.tried}): the reference gives no "
+        f"value for the variant {variant!r} ({_what(reply)})."
+    )
 
 
 def right_answers(lab: Lab, upto: str) -> list[tuple[str, str]]:

@@ -34,6 +34,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from helpers import variants
 from helpers.grading import encoding
 
 HEADER = struct.Struct("!dQ")
@@ -296,11 +297,13 @@ def read_request(size: int) -> dict[str, Any]:
 def answer(request: dict[str, Any], writer: int) -> None:
     """Run a request and write what came out: lines of JSON, the last of which counts.
 
-    ``answers`` are [question, source] pairs, run in order; ``inputs`` are values by name. Then a
+    ``answers`` are [question, source] pairs, run in order; ``inputs`` are values by name;
+    ``variant``, if it is there, is the name from which cells among them draw. Then a
     ``probe`` is evaluated, and the line has its ``value``, as :mod:`encoding` writes it, or what is
     wrong; or a ``judge`` decides about a value that came out elsewhere, and the line has ``says``.
     """
     _write(writer, _READ)
+    os.environ[variants.VARIABLE] = request.get("variant", "")
     space = _user_names()
     failed = {}
     for question, source in request["answers"]:

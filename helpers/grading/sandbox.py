@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from helpers import variants
 from helpers.errors import WorkbookError
 from helpers.grading import encoding, runner, seccomp
 
@@ -269,6 +270,7 @@ def _environment(scratch: str) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "LANG": "C.UTF-8",
+        variants.VARIABLE: "",
         "MPLBACKEND": "agg",
     }
 
