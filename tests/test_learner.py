@@ -180,7 +180,7 @@ def test_progress_only_gains(tmp_path, lab):
     )
     second = progress.table(root, kept)
     assert "1 of 1" in second
-    assert "1 of 6" in second
+    assert f"1 of {len(attempts.examine(lab).answers)}" in second
 
 
 def test_progress_counts_what_was_answered_in_the_form(tmp_path, monkeypatch):
