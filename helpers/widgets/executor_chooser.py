@@ -348,6 +348,8 @@ def words(model: str, kind: str, weight: float, state: State, lengths_matter: bo
 
 
 def _seconds(seconds: float) -> str:
+    if not seconds:
+        return "0 s"
     return f"{seconds:,.0f} s" if seconds >= 100 else human(seconds)
 
 

@@ -76,15 +76,28 @@ def explore(
 
 
 def own_keys() -> ipywidgets.HTML:
-    """A part of a box that draws nothing, and leaves the keys that are pressed in the box to it.
+    """A part of a box that draws nothing, and makes the box fit for the keyboard and for reading.
 
     JupyterLab takes arrows, Enter and letters for its own commands unless a text field has the
     focus: in a list or a slider an arrow would select another cell, and D D would delete it. It
     leaves the keys to an element that has this attribute of Lumino's.
+
+    A slider's handle is given the slider's label as its name, and a player's buttons theirs:
+    ipywidgets leaves them without one, and a screen reader would say only "slider", "button".
     """
     mark = "event.target.setAttribute('data-lm-suppress-shortcuts', 'true')"
-    all_in_box = f"this.closest('.widget-box')?.addEventListener('focusin', event => {mark})"
-    return ipywidgets.HTML(f'<style onload="{all_in_box}"></style>', layout={"display": "none"})
+    name = (
+        "one.setAttribute('aria-label', one.closest('.jupyter-widgets').innerText.split('\\n')[0])"
+    )
+    label = "one.setAttribute('aria-label', ['Play or pause', 'Stop', 'Repeat'][place])"
+    script = (
+        "const box = this.closest('.widget-box');"
+        f"box?.addEventListener('focusin', event => {mark});"
+        f"box?.querySelectorAll('[role=slider]').forEach(one => {name});"
+        "box?.querySelectorAll('.widget-play').forEach("
+        f"player => [...player.children].forEach((one, place) => {label}));"
+    )
+    return ipywidgets.HTML(f'<style onload="{script}"></style>', layout={"display": "none"})
 
 
 def show(widget: ipywidgets.Widget, static: Mapping[str, str], text: str) -> None:
