@@ -230,6 +230,42 @@ def _difference(before: Any, after: Any, context: int) -> Iterator[str]:
                 yield from (line[:1] + part for part in ir.wrap(line[1:], _WIDTH))
 
 
+def named(before: Any, after: Any) -> tuple[dict[int, str], dict[int, str]]:
+    """The name that :func:`text` gives to a vertex of each graph, by the vertex's index.
+
+    For the main functions of two modules. The result of a function has no name; what lies in a
+    fused function or an inner scope is left out.
+    """
+    old, new = _texts(before)["@main"], _texts(after)["@main"]
+    renamed = _renamed(old[0], new[0], _matched(_lines(*old), _lines(*new)))
+    return _names(ir.graph(before), old[0]), _names(ir.graph(after), renamed)
+
+
+def _names(graph: ir.Graph, lines: Sequence[str]) -> dict[int, str]:
+    """From the result on, the names in a line are those of the vertex's arguments, in order."""
+    bound = {found.group(1): line for line in lines if (found := _BOUND.match(line.strip()))}
+    names: dict[int, str] = {}
+    result = next(line for line in reversed(lines) if line.strip() != "}")
+    waiting = [(result, graph.output)]
+    while waiting:
+        line, index = waiting.pop()
+        node = graph.nodes[index]
+        sources = [k for k in node.inputs if graph.nodes[k].kind != "constant"]
+        if line is result and _FIELD.fullmatch(_bare(line)):
+            sources = [index]
+        elif node.group or (node.op and _callee(line) != node.op):
+            continue
+        for name, source in zip(_NAME.findall(_bare(line)), sources, strict=False):
+            while graph.nodes[source].kind == "tuple_get":
+                source = graph.nodes[source].inputs[0]
+            while field := _FIELD.fullmatch(_bare(bound.get(name, ""))):
+                name = field.group(1)
+            if name in bound and source not in names and not graph.nodes[source].group:
+                names[source] = name
+                waiting.append((bound[name], source))
+    return names
+
+
 def _texts(module: Any) -> dict[str, tuple[list[str], list[str]]]:
     """(lines, the same lines with types) of each Relay function, by its name."""
     plain, typed = ({}, {})  # type: dict[str, list[str]], dict[str, list[str]]
@@ -253,6 +289,7 @@ def _lines(plain: Sequence[str], typed: Sequence[str]) -> _Items:
 
 
 _BOUND = re.compile(r"^(?:let )?(%\w+)(?: {[^}]*})?(?:: .*?)? = ")
+_FIELD = re.compile(r"(%\w+)(?:\.\d+)?")
 _PARAMETER = re.compile(r"(%\w+)(?: {[^}]*})?: ")
 
 

@@ -111,7 +111,8 @@ class State:
         bars = drawings.bars(rows, _COLOURS, alt, form="{:,.2f}", unit="kB")
         return drawings.framed(
             '<div style="display: flex; flex-wrap: wrap; gap: 24px; align-items: center">'
-            f'<div style="max-width: 440px">{graph}</div><div style="flex: 1 1 360px">{bars}</div></div>'
+            f'<div style="max-width: 440px">{graph}</div>'
+            f'<div style="width: 480px; max-width: 100%">{bars}</div></div>'
         )
 
 

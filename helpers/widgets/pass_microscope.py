@@ -5,12 +5,12 @@ from __future__ import annotations
 import html
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ipywidgets
 
-from helpers import passes, plots
+from helpers import differences, passes, plots
 from helpers.errors import WorkbookError
 from helpers.widgets import drawings
 from helpers.widgets.frame import View, explore
@@ -142,7 +142,7 @@ def _stop(step: passes.Step) -> Stop:
             most = max(len(found.before.graph.calls), len(found.after.graph.calls))
             drawn = f"A graph of {most} operators is too large to draw here: see the text."
         else:
-            panels = step.panels(max_boxes=MOST_BOXES)
+            panels = _named(step)
             picture += drawings.framed(drawings.graphs(panels, step.alt_text()))
             drawn = _marked(step.alt_text())
         picture += _difference(step.diff())
@@ -152,6 +152,25 @@ def _stop(step: passes.Step) -> Stop:
     counts = "; ".join(changes) if changes else "no count changed"
     words = f"{step.name}, level {step.level}: {counts}. {drawn}"
     return Stop(picture, words.strip())
+
+
+def _named(step: passes.Step) -> list[plots.Panel]:
+    """The panels of a step, where a box has the name that its value has in the text below."""
+    found = step.pictures(MOST_BOXES)
+    panels = []
+    for panel, picture, names in zip(
+        step.panels(max_boxes=MOST_BOXES),
+        (found.before, found.after),
+        differences.named(step.module_before, step.module_after),
+        strict=True,
+    ):
+        boxes = []
+        for box, drawn in zip(panel.boxes, picture.boxes, strict=True):
+            name = names.get(drawn.nodes[0])
+            title = (f"{name} {box.title[0]}", *box.title[1:]) if name else box.title
+            boxes.append(replace(box, title=title))
+        panels.append(replace(panel, boxes=boxes))
+    return panels
 
 
 def _marked(alt: str) -> str:

@@ -2,11 +2,14 @@
 
 import re
 
+import networkx
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from helpers import WorkbookError, passes, plots
+from helpers import WorkbookError, differences, ir, modules, passes, plots, programs
 from helpers.widgets import pass_microscope
 
 pytestmark = pytest.mark.usefixtures("relay")
@@ -79,6 +82,35 @@ def test_words_counts_drawing_and_text_of_every_stop(driven, trace):
     assert "Marked as removed: 1 nn.batch_norm." in words.value
     assert seen[0].count(">NEW<") > 3
     assert seen[2].count(">k1<") == 1
+
+
+def test_a_box_has_the_name_of_its_value_in_the_text(driven, trace):
+    *_, picture, _ = driven({"one": trace})
+    shown = re.findall(r">(%[0-9]+) ([a-z_]+)<", picture.value)
+    text = trace.step("SimplifyInference").diff(context=99)
+    bound = re.findall(r"^(.)\s*(%[0-9]+) = (?:nn\.)?([a-z_]+)\(", text, flags=re.MULTILINE)
+    before = [(name, op) for sign, name, op in bound if sign != "+"]
+    after = [(name, op) for sign, name, op in bound if sign != "-"]
+    assert sorted(shown) == sorted(before + after)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_names_of_vertices_are_those_of_the_text(data):
+    program = data.draw(programs.programs(most=6))
+    before = modules.typed(program.function)
+    after = passes.run(before, "FoldConstant")
+    texts = [ir.text(before, width=10**6)]
+    for module, names in zip((before, after), differences.named(before, after), strict=True):
+        nodes = ir.graph(module).nodes
+        assert len(set(names.values())) == len(names)
+        called = {node.index for node in nodes if node.op} - {ir.graph(module).output}
+        reached = networkx.ancestors(ir.graph(module).to_networkx(), ir.graph(module).output)
+        assert called & reached <= names.keys()
+        for index, name in names.items():
+            if texts and nodes[index].op:
+                assert re.search(rf"{name}\b.* = {nodes[index].op}\(", texts[0])
+        texts = []  # the names of `after` are not those that Relay prints
 
 
 def test_all_passes_and_those_that_changed_nothing(driven, trace):
