@@ -248,10 +248,16 @@ class Notebook:
         return self.panel.locator(".jp-Notebook .jp-Cell").nth(number)
 
     def faults(self) -> list[str]:
-        """What a reader must not see after all cells have run; empty when all is well."""
-        found = list(self.window.wrong)
+        """What the cells show that a reader must not see; empty when all is well.
+
+        What went wrong in the window as a whole is in its ``wrong``.
+        """
+        found = []
         shown = self.page.locator(".jp-Dialog").all_inner_texts()
         found += [f"dialog: {text[:300]}" for text in shown]
+        for text in self.panel.locator(".jp-OutputArea-output").all_text_contents():
+            if "Error displaying widget" in text or "Loading widget" in text:
+                found.append(f"a widget is not there: {text[:300]}")
         for cell in self.save().cells:
             if cell.cell_type != "code" or not cell.source.strip():
                 continue
