@@ -1,6 +1,6 @@
 """The graph executor's memory plan, and one made by hand beside it.
 
-    memory_planner.explorer({"a block": plan, "SqueezeNet": other})
+    box = memory_planner.explorer({"a block": plan, "SqueezeNet": other})
 
 Each tensor is a box over the steps at which it is needed, in the band of its pool. For a program of
 up to 8 tensors every tensor can be given another pool: two that are needed at one step must not
@@ -237,11 +237,10 @@ def drawing(plan: Plan, chosen: int, pools: Sequence[int] | None = None) -> str:
         drawn.append(shapes.text(x, top, "Needed at each step (grey)"))
         drawn += _needed(plan, (x, top + 8.0, float(width), float(_BELOW)))
     end = 26 + _HIGH + 30 + 8 + _BELOW + 40
-    drawn.append(
-        shapes.text(
-            4, end, f"Dashed: the bound, {plan.peak_bytes:,} B. Black frame: the chosen tensor."
-        )
-    )
+    legend = f"Dashed line: the bound, {plan.peak_bytes:,} B. Black frame: the chosen tensor."
+    if pools is not None and clashes(plan.tensors, pools):
+        legend += " Dashed frames: tensors that clash."
+    drawn.append(shapes.text(4, end, legend))
     alt = "Memory plans, steps from left to right and bytes upwards. " + about(plan)
     return shapes.picture(920, end + 10, drawn, alt)
 
@@ -297,10 +296,9 @@ def figure(plan: Plan, title: str = "") -> Any:
                     )
                 )
                 if len(plan.tensors) <= MOST_TENSORS:
-                    middle = tensor.first + wide / 2, bases[pool] + tensor.bytes / 2
-                    style = {"ha": "center", "va": "center_baseline", "weight": "bold"}
+                    corner = tensor.first + 0.15, bases[pool] + 0.012 * top
                     colour = shapes.ink(_colour(pool))
-                    above.text(*middle, str(number), color=colour, fontsize=11, **style)
+                    above.text(*corner, str(number), color=colour, fontsize=11, weight="bold")
             above.axhline(plan.peak_bytes, color=plots.BLACK, linestyle="--", linewidth=1.3)
             above.set_title(f"{name}:\n{sum(sizes):,} B", loc="left")
             above.set_ylim(0, top * 1.02)
@@ -338,17 +336,12 @@ def alt_text(plan: Plan, title: str = "") -> str:
 # --- the widgets ---------------------------------------------------------------------------------
 
 
-def explorer(plans: Mapping[str, Plan]) -> None:
+def explorer(plans: Mapping[str, Plan]) -> ipywidgets.VBox:
     """Look at plans of ``storage.plan`` by name, and plan the small ones by hand.
 
-    The first is shown at first, and is the one of the static form. Raises
-    :class:`WorkbookError` for anything else and for a plan without tensors.
+    The first is shown at first, and is the one of the static form. Returns the box that is
+    displayed. Raises :class:`WorkbookError` for anything else and for a plan without tensors.
     """
-    build(plans)
-
-
-def build(plans: Mapping[str, Plan]) -> ipywidgets.VBox:
-    """What :func:`explorer` shows, and the box of it."""
     if not isinstance(plans, Mapping) or not plans:
         raise WorkbookError('plans gives each plan a name, as {"a block": storage.plan(compiled)}.')
     for name, plan in plans.items():

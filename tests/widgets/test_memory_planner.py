@@ -148,7 +148,7 @@ def test_the_static_figure_says_what_it_draws():
 def shown(monkeypatch):
     """Program, tensor, pickers, buttons, and what the explorer says and draws."""
     monkeypatch.setattr(memory_planner, "figure", lambda *_: Figure())  # tested above
-    box = memory_planner.build({"a block": BLOCK, "a long chain": LONG})
+    box = memory_planner.explorer({"a block": BLOCK, "a long chain": LONG})
     (program,), (tensor,), (hand,) = (row.children for row in box.children[:3])
     words, picture = box.children[3:5]
     _, pickers, buttons = hand.children
@@ -213,4 +213,4 @@ def test_a_long_program_is_for_looking_only(shown):
 def test_what_is_not_a_plan_is_refused():
     for wrong in ({}, BLOCK, {"x": 3}, {"x": Plan((), (), 0, 0)}):
         with pytest.raises(WorkbookError, match="plan"):
-            memory_planner.build(wrong)
+            memory_planner.explorer(wrong)
