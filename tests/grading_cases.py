@@ -149,7 +149,10 @@ HIDDEN = {
     "q4": [Hidden("the number", probe="kernels", timeout=1)],
 }
 WRONG = {
-    "q1": {"the square is not the double": {"n + n": "n * n"}},
+    "q1": {
+        "the square is not the double": {"n + n": "n * n"},
+        "a number is taken for a list": {"return n + n": "return n.extend(n)"},
+    },
     "q2": {
         "the axes are multiplied, not added": {
             "size = WIDTH[dtype]": "size = 0",
@@ -325,6 +328,18 @@ HONEST = [
         {"q1": "def twice(n):\n    return n ** 2"},
         {"q1": 0, "q3": 0},
         says="A known mistake gives the same: the square is not the double.",
+    ),
+    Case(
+        "a-known-mistake-that-raises",
+        {"q1": "def twice(n):\n    n.extend(n)\n    return n"},
+        {"q1": 0, "q3": 0},
+        says="A known mistake raises the same: a number is taken for a list.",
+    ),
+    Case(
+        "raises-the-same-class",
+        {"q1": "def twice(n):\n    return n.double()"},
+        {"q1": 0, "q3": 0},
+        says="It raised AttributeError, in line 2 of the answer: return n.double()",
     ),
     Case(
         "half-of-a-question",

@@ -226,6 +226,8 @@ class _Submission:
         if isinstance(value := last.get("value"), str):
             return self._compared(question, number, hidden, value)
         kind, feedback, detail = self._failure(reply, question.name, hidden)
+        if mistake := known.raising(last):
+            feedback += f" A known mistake raises the same: {mistake}."
         return Check(hidden.tried, hidden.weight, kind, feedback, detail)
 
     def _answers(self, upto: str) -> list[tuple[str, str]]:

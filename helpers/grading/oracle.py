@@ -6,9 +6,10 @@ Computed once for a lab and a secret, in a sandbox, from the reference solution 
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from helpers.errors import WorkbookError
@@ -28,10 +29,16 @@ class Known:
     inputs: dict[str, Any]
     expected: str
     mistakes: dict[str, str]  # what is wrong -> the value that it leads to
+    errors: dict[str, str] = field(default_factory=dict)  # -> the exception that it leads to
 
     def mistake(self, value: str) -> str:
         """The known mistake that leads to this value, or ``""``."""
         return next((what for what, text in self.mistakes.items() if same(text, value)), "")
+
+    def raising(self, last: dict[str, Any]) -> str:
+        """The known mistake that leads to this exception, or ``""``: see :func:`raised`."""
+        error = raised(last)
+        return next((what for what, text in self.errors.items() if text == error), "")
 
 
 Oracle = dict[str, list[Known]]
@@ -107,6 +114,23 @@ def judge(sandbox: Sandbox, lab: Lab, question: str, number: int, value: str, kn
     return says if isinstance(says, str) else "what came out could not be examined"
 
 
+def raised(last: dict[str, Any]) -> str:
+    """An exception that a sandbox tells, as a text: class, place and message; else ``""``.
+
+    The class alone says little: a wrong name, a wrong type and much else raise the same in answers
+    that have nothing in common. So an exception counts only with a message, and where it came
+    through an answer.
+    """
+    place, message = last.get("in"), str(last.get("message", ""))
+    if "error" not in last or not place or not message or last["error"] in _SAY_LITTLE:
+        return ""
+    return f"{last['error']} in {place}: {re.sub('0x[0-9a-f]+', '', message)}"
+
+
+_SAY_LITTLE = ("NameError", "NotImplementedError", "RecursionError", "SyntaxError")
+"""Exceptions of any slip, or of an answer that is missing."""
+
+
 def needs_judge(hidden: Hidden, expected: str) -> bool:
     """Whether a value is compared in a sandbox: it is Relay, or has a check of its own."""
     return hidden.verify is not None or encoding.holds_relay(encoding.loads(expected))
@@ -173,9 +197,12 @@ def _known(
         for what, changes in lab.bank.wrong.get(question.name, {}).items():
             wrong = [*answers[:-1], (question.name, mutated(question.right, changes))]
             asked = request(wrong, question.name, hidden, inputs)
-            value = _value(sandbox.ask(asked, min(hidden.timeout, MUTANT_SECONDS)))
-            if isinstance(value, str) and not same(value, expected, hidden):
-                known.mistakes[what] = value
+            last = sandbox.ask(asked, min(hidden.timeout, MUTANT_SECONDS)).last
+            if isinstance(value := last.get("value"), str):
+                if not same(value, expected, hidden):
+                    known.mistakes[what] = value
+            elif error := raised(last):
+                known.errors[what] = error
     except LostError as error:
         raise WorkbookError(f"{where}: the sandbox is lost ({error}).") from error
     return known
