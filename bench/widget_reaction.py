@@ -15,6 +15,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import ipywidgets
@@ -22,12 +23,14 @@ import ipywidgets
 from helpers import WorkbookError, build, ir, modules, passes, storage, use_tvm, zoo
 from helpers.errors import exit_with_sentence
 from helpers.widgets import (
+    executor_chooser,
     folding_steps,
     frame,
     fusion_explorer,
     layout_explorer,
     memory_planner,
     pass_microscope,
+    vm_stepper,
 )
 
 
@@ -69,6 +72,31 @@ def plans() -> dict[str, Any]:
     return {name: storage.plan(build.compile(each, "graph")) for name, each in programs.items()}
 
 
+def programs() -> dict[str, vm_stepper.Case]:
+    """The two programs that lesson 10 steps through."""
+    choice, loop = partial(zoo.load, "early_exit", layers=2), partial(zoo.load, "lstm", hidden=32)
+    answers = {"sure": choice(seed=0).inputs, "not sure": choice(seed=1).inputs}
+    rows = {f"{n} rows": loop(sample_length=n).inputs for n in (1, 2, 3)}
+    return {
+        "early_exit": vm_stepper.case(choice(), answers, static=choice(both=True)),
+        "lstm": vm_stepper.case(loop(), rows, static=loop(length=3)),
+    }
+
+
+def offers() -> list[Any]:
+    """Services and traffic with the round numbers of lesson 13, and points as if measured."""
+    lengths = (64, 192, 512)
+    static = executor_chooser.bills(lengths, 2, (0.001, 0.006, 0.03))
+    dynamic = executor_chooser.bills(lengths, 7, (0.0025, 0.012, 0.065))
+    held = dict(zip(lengths, (1.7e6, 2.4e6, 6.4e6), strict=True))
+    camera = executor_chooser.bills(("graph", "vm"), 3, (0.012, 0.0125))
+    services = {
+        "encoder": executor_chooser.any_length(static, dynamic, held, 8.2e6),
+        "camera": executor_chooser.one_length(camera, {"graph": 1.2e7, "vm": 1.5e7}),
+    }
+    return [services, {"64 only": [64] * 300, "alike": range(20, 513, 2)}, services]
+
+
 EXPLORERS: dict[str, Callable[[], Any]] = {
     "pass_microscope": lambda: pass_microscope.explorer(
         {"layer": passes.trace(layer()), "file_type": passes.trace(zoo.load("file_type"))}
@@ -76,8 +104,10 @@ EXPLORERS: dict[str, Callable[[], Any]] = {
     "fusion_explorer": lambda: fusion_explorer.explorer({"MobileNet": block(1)}),
     "folding_steps, constants": lambda: folding_steps.explorer({"layer": normalised()}),
     "folding_steps, liveness": lambda: folding_steps.explorer({"lets": let_program()}, "liveness"),
-    "layout_explorer": lambda: layout_explorer.explorer(),
+    "layout_explorer": layout_explorer.explorer,
     "memory_planner": lambda: memory_planner.explorer(plans()),
+    "vm_stepper": lambda: vm_stepper.explorer(programs()),
+    "executor_chooser": lambda: executor_chooser.explorer(*offers()),
 }
 """Each explorer by its name, and what displays it."""
 
