@@ -29,7 +29,7 @@ def over(length, hidden=32):
     return list(stepper), stepper.counters
 
 
-@proof("10-1", "94969df1")
+@proof("10-1", "486a225b")
 def without_the_goto() -> Finding:
     names = cells("10", "setup", "toy-vm", "toy-run")
     run, with_goto, without = names["run"], names["EITHER_OR"], names["WITHOUT_GOTO"]
@@ -47,7 +47,7 @@ def without_the_goto() -> Finding:
     }
 
 
-@proof("10-2", "b51e77ed")
+@proof("10-2", "489a6dc7")
 def a_loop() -> Finding:
     events, short = over(3)
     _, long = over(10)
@@ -62,7 +62,7 @@ def a_loop() -> Finding:
         "B Each turn is a call": len(calls) == 3 + 1
         and after == {0}
         and max(e.depth for e in events) == 3 + 1,
-        "C What ret does next": all(len(goals) == 1 for goals in successors.values()),
+        "C What `ret` does next": all(len(goals) == 1 for goals in successors.values()),
         "D The values of a waiting turn": long.peak_bytes > short.peak_bytes,
     }
 

@@ -79,7 +79,7 @@ def dynamic_and_none() -> Finding:
     }
 
 
-@proof("11-3", "864c88ca")
+@proof("11-3", "428d47ba")
 def built_after_passes() -> Finding:
     constant = choice(relay.less(relay.const(1.0), relay.const(2.0)))
     s, b = relay.var("s", shape=(3, 4)), relay.var("b", shape=(6, 2))

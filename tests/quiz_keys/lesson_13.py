@@ -103,7 +103,7 @@ def where_the_time_goes() -> Finding:
     }
 
 
-@proof("13-5", "c17a8147")
+@proof("13-5", "176bcd88")
 def compiled_at_each_switch() -> Finding:
     seconds, right = loading()
 
@@ -116,7 +116,7 @@ def compiled_at_each_switch() -> Finding:
         "A Only a change to the VM": not right["graph"],
         "B Keeping what was compiled": all(load < made / 10 for made, load in seconds.values()),
         "C A change to the VM, because": built("mlp", "vm").sizes["parameters"] == 0,
-        "D A lower opt_level": compiling(0) < compiling(3) / 10,
+        "D A lower `opt_level`": compiling(0) < compiling(3) / 10,
     }
 
 
