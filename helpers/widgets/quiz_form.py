@@ -106,8 +106,8 @@ def _controls(question: Question) -> tuple[list[ipywidgets.Widget], Callable[[],
             layout={"width": "auto", "max_width": "24em"},
         )
         return [field], lambda: field.value.strip()
-    labels = [
-        (f"{letter}. {' '.join(option.text.split())}", letter)
+    labels = [  # which are plain text: no code, so no backticks
+        (f"{letter}. {' '.join(option.text.replace('`', '').split())}", letter)
         for letter, option in zip(question.letters, question.options, strict=True)
     ]
     if question.kind == "single":

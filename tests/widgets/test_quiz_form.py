@@ -20,7 +20,7 @@ SINGLE = Question(
     difficulty="easy",
     options=(
         Option(text=f"A name {EVIL}", why=f"No name {EVIL}."),
-        Option(text="A comparison", why="It compares.", right=True),
+        Option(text="A `comparison`", why="It compares.", right=True),
     ),
     often_said="It is a tag. It is not.",
 )
@@ -106,6 +106,7 @@ def test_each_kind_has_its_controls(parts):
     (radio,) = single.controls
     assert isinstance(radio, ipywidgets.RadioButtons)
     assert radio.value is None
+    assert radio.options[1] == ("B. A comparison", "B")
     assert all(isinstance(box, ipywidgets.Checkbox) and not box.value for box in multiple.controls)
     (field,) = number.controls
     assert isinstance(field, ipywidgets.Text)
