@@ -1,6 +1,6 @@
 """Where a loop's elements lie in memory, in a layout and for sizes that one chooses.
 
-    layout_explorer.explorer()
+    box = layout_explorer.explorer()
 
 Memory is a line of cells, cut into cache lines of 64 bytes, each with 16 elements of float32. The
 elements that one inner loop visits are lit. In how many lines they lie is to be guessed first.
@@ -256,8 +256,8 @@ def view(state: State, *, hidden: bool = False, guess: int = 0) -> frame.View:
     """One state of the explorer."""
     said = words(state, hidden=hidden, guess=guess)
     picture = drawing(state, hidden=hidden)
-    scroll = '<div tabindex="0" style="max-height: 520px; overflow: auto">'
-    return frame.View(f"{scroll}{picture}</div>", said)
+    scroll = 'tabindex="0" role="group" style="max-height: 520px; overflow: auto"'
+    return frame.View(f'<div {scroll} aria-label="Memory, row by row">{picture}</div>', said)
 
 
 # --- the static form -----------------------------------------------------------------------------
@@ -321,13 +321,11 @@ def alt_text() -> str:
 # --- the widgets ---------------------------------------------------------------------------------
 
 
-def explorer() -> None:
-    """Choose sizes, layout and innermost loop, guess the cache lines, and see them."""
-    build()
+def explorer() -> ipywidgets.VBox:
+    """Choose sizes, layout and innermost loop, guess the cache lines, and see them.
 
-
-def build() -> ipywidgets.VBox:
-    """What :func:`explorer` shows, and the box of it."""
+    Returns the box that is displayed.
+    """
 
     def shape(width: str) -> dict[str, Any]:
         margin = "2px 16px 2px 2px"

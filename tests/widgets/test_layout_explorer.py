@@ -128,7 +128,7 @@ def test_the_static_figure_counts_what_it_draws():
 def shown(monkeypatch):
     """The explorer's controls by their labels, and what it says and draws."""
     monkeypatch.setattr(layout_explorer, "figure", Figure)  # the static form is tested above
-    box = layout_explorer.build()
+    box = layout_explorer.explorer()
     *rows, words, picture, _ = box.children
     controls = {}
     for row in rows:
