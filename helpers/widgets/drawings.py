@@ -102,8 +102,9 @@ def _panel(panel: plots.Panel, place: plots.Layout, hints: Sequence[str]) -> lis
         drawn.append(_text(x - w / 2 - 0.14, y, f"k{group}", 10, bold=True, anchor="end"))
     for frame, (left, top, right, bottom) in zip(panel.frames, place.frames, strict=True):
         middle = (left + right) / 2, (top + bottom) / 2
-        dashed = {"stroke": "#333333", "stroke_dasharray": "5 3"}
-        drawn.append(_rect(*middle, right - left, bottom - top, 0.1, "none", **dashed))
+        size = right - left, bottom - top
+        dashed: dict[str, Any] = {"stroke": "#333333", "stroke_dasharray": "5 3"}
+        drawn.append(_rect(*middle, *size, 0.1, "none", **dashed))
         drawn.append(_text(right + 0.08, middle[1], frame.label, 11, bold=True, anchor="start"))
     drawn += [_arrow(points) for points in place.wires.values()]
     for k, (box, where) in enumerate(zip(panel.boxes, place.boxes, strict=True)):

@@ -184,22 +184,21 @@ def _number(value: int | None) -> str:
 
 
 def _table(step: passes.Step) -> str:
+    found = counted(step)
     head = "".join(
-        f'<th scope="col" style="{_CELL}">{html.escape(heading)}</th>'
-        for heading, _, _ in counted(step)
+        f'<th scope="col" style="{_CELL}">{html.escape(heading)}</th>' for heading, _, _ in found
     )
-    rows = []
-    for name, which in (("before", 1), ("after", 2)):
-        cells = []
-        for row in counted(step):
-            text = _number(row[which])
-            is_new = which == 2 and row[1] != row[2]
-            cells.append(f'<td style="{_CELL}">{f"<b>{text}</b>" if is_new else text}</td>')
-        rows.append(f'<tr><th scope="row" style="{_CELL}">{name}</th>{"".join(cells)}</tr>')
-    return (
-        f'<table style="margin: 6px 0; border-collapse: collapse"><tr><td></td>{head}</tr>'
-        f"{''.join(rows)}</table>"
+    before = "".join(f'<td style="{_CELL}">{_number(old)}</td>' for _, old, _ in found)
+    after = "".join(
+        f'<td style="{_CELL}">{_number(new) if new == old else f"<b>{_number(new)}</b>"}</td>'
+        for _, old, new in found
     )
+    rows = "".join(
+        f'<tr><th scope="row" style="{_CELL}">{name}</th>{cells}</tr>'
+        for name, cells in (("before", before), ("after", after))
+    )
+    style = "margin: 6px 0; border-collapse: collapse"
+    return f'<table style="{style}"><tr><td></td>{head}</tr>{rows}</table>'
 
 
 _CELL = "padding: 2px 10px; text-align: right; font-weight: inherit"
