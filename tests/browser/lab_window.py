@@ -279,11 +279,12 @@ class Notebook:
                     const panel = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden)');
                     const outer = panel.querySelector('.jp-WindowedPanel-outer');
                     outer.scrollTop = 0;
-                    return outer.scrollHeight + 200;
+                    const last = [...panel.querySelectorAll('.jp-Cell')].pop();
+                    return Math.ceil(last.getBoundingClientRect().bottom) + 100;
                 }"""
             )
             height = max(HEIGHT, min(tall, LONGEST))
-            if height == before:
+            if height <= before:
                 return
             # What has not been drawn yet has a height that JupyterLab guessed: look again.
             self.page.set_viewport_size({"width": WIDTH, "height": height})
