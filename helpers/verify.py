@@ -10,6 +10,8 @@ was deleted, or cells that were run in another order, are left behind in the old
 from __future__ import annotations
 
 import argparse
+import ast
+import builtins
 import difflib
 import subprocess
 from pathlib import Path
@@ -71,7 +73,27 @@ def verdicts(path: Path, *, cell_timeout: int = CELL_TIMEOUT) -> dict[str, str]:
             found[question] = f"Question {question}: its check is missing; a grader has its own"
         if check in attempt.changed:
             found[question] += "\n  (this check is not as it was given out; a grader has its own)"
+        answer = next((cell.source for cell in notebook.cells if cell.id == question), "")
+        if attempt.answers[question] and _computes_values(answer):
+            found[question] += (
+                "\n  (write values, not code: a grader runs this cell where others are drawn)"
+            )
     return found
+
+
+def _computes_values(answer: str) -> bool:
+    """Whether an answer is nothing but values with names, and uses a name of another cell."""
+    try:
+        tree = ast.parse(answer)
+    except SyntaxError:
+        return False
+    nodes = list(ast.walk(tree))
+    if any(isinstance(node, ast.Lambda) for node in nodes):
+        return False
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    stored = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    read = {node.id for node in names} - stored - vars(builtins).keys()
+    return bool(read) and all(isinstance(statement, ast.Assign) for statement in tree.body)
 
 
 def _run(

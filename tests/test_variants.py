@@ -164,6 +164,24 @@ def test_nbval_runs_pages_with_the_common_variant(tmp_path, monkeypatch):
     assert "1 passed" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("answer", "computes"),
+    [
+        ("kernels = 7\nsizes = {'a': [1, 2 * 3], 'b': set()}", False),
+        ("kernels = 7\nmore = sum([kernels, 2])", False),
+        ("kernels = len(fuse(own))", True),
+        ("kernels = 7\nsizes = [own[k] for k in (1, 2)]", True),
+        ("kernels = None  # your answer here", False),
+        ("def f(x):\n    return helper(x)", False),
+        ("f = lambda x: helper(x)", False),
+        ("import math\nf = math.prod", False),
+        ("kernels = (", False),
+    ],
+)
+def test_verify_tells_values_from_code_that_computes_them(answer, computes):
+    assert verify._computes_values(answer) == computes
+
+
 # --- grading -------------------------------------------------------------------------------------
 
 LAB = """
