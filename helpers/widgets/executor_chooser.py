@@ -466,22 +466,25 @@ def _bars(state: State) -> list[str]:
             x += wide
         label = _seconds(totals[name]) + ("  = E*" if best else "")
         weight = "bold" if best else "normal"
-        end = max(x, _BAR_LEFT + points.get(name, 0) * scale + 6)
-        drawn.append(_text(end + 6, y + thick / 2 + 4, label, font_weight=weight))
+        # The bar's own number stands at its end, or behind a point that would lie on it.
+        point = _BAR_LEFT + points.get(name, 0) * scale
+        covered = x - 6 < point < x + 12 + 7 * len(label)
+        end = point + 12 if covered else x + 6
+        drawn.append(_text(end, y + thick / 2 + 4, label, font_weight=weight))
         if best:
             drawn.append(
                 f'<rect x="{_BAR_LEFT}" y="{y:.1f}" width="{max(x - _BAR_LEFT, 1):.1f}" '
                 f'height="{thick:.1f}" fill="none" stroke="black" stroke-width="2"/>'
             )
         if name in points:
-            at, middle = _BAR_LEFT + points[name] * scale, y + thick / 2
-            drawn.append(_diamond(at, middle, f"{name}, measured: {_seconds(points[name])}"))
+            title = f"{name}, measured: {_seconds(points[name])}"
+            drawn.append(_diamond(point, y + thick / 2, "white", title))
     return drawn
 
 
-def _diamond(x: float, y: float, title: str) -> str:
+def _diamond(x: float, y: float, fill: str, title: str) -> str:
     return (
-        f'<path d="M{x - 6:.1f} {y:.1f}l6 -6l6 6l-6 6z" fill="white" stroke="black" '
+        f'<path d="M{x - 6:.1f} {y:.1f}l6 -6l6 6l-6 6z" fill="{fill}" stroke="black" '
         f'stroke-width="2"><title>{html.escape(title)}</title></path>'
     )
 
@@ -525,7 +528,8 @@ def _lines(state: State) -> list[str]:
         )
         drawn.append(_text(x + 8, y + 14, f"N = {start:,}"))
     for name, one in state.measured.items():
-        drawn.append(_diamond(*at(state.n, one.total(state.n)), f"{name}, measured"))
+        title = f"{name}, measured: {_seconds(one.total(state.n))}"
+        drawn.append(_diamond(*at(state.n, one.total(state.n)), COLOURS[name], title))
     return drawn
 
 
@@ -547,7 +551,7 @@ def _legend(state: State) -> list[str]:
         drawn.append(_text(x + 16, y, label))
         x += 34 + 6.2 * len(label)
     if state.measured:
-        drawn += [_diamond(x + 6, y - 4, "measured"), _text(x + 18, y, "measured")]
+        drawn += [_diamond(x + 6, y - 4, "white", "measured"), _text(x + 18, y, "measured")]
     return drawn
 
 
