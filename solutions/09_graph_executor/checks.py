@@ -126,6 +126,42 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
             "rows[source] + result": "rows[source + 1]"
         },
     },
+    "q6": {
+        "a result of the model is not kept until the end": {
+            "= lifetimes(own_graph)": "= lifetimes({**own_graph, 'heads': []})"
+        },
+        "a reshape is a tensor of its own": {
+            "= lifetimes(own_graph)": (
+                "= lifetimes(make_graph([('f' if n[0] else None, *n[1:]) for n in own_nodes], "
+                "[head[:2] for head in own_graph['heads']]))"
+            )
+        },
+        "only the last step is given": {
+            "= lifetimes(own_graph)": (
+                "= {t: (last, last) for t, (_, last) in lifetimes(own_graph).items()}"
+            )
+        },
+        "how long each tensor is alive is given, too": {
+            "= lifetimes(own_graph)": (
+                "= {t: (a, b, b - a) for t, (a, b) in lifetimes(own_graph).items()}"
+            ),
+            "three_numbers(own_life,": "three_numbers({t: p[:2] for t, p in own_life.items()},",
+        },
+        "the input has a lifetime, too": {
+            "= lifetimes(own_graph)": "= {0: (0, 0), **lifetimes(own_graph)}"
+        },
+        "a tensor is not alive any more at the step that reads it last": {
+            "three_numbers(own_life,": (
+                "three_numbers({t: (a, max(a, b - 1)) for t, (a, b) in own_life.items()},"
+            )
+        },
+        "the peak is that of the largest tensor": {
+            "three_numbers(own_life, own_sizes, {t: t for t in own_life})[::2]": (
+                "[sum(own_sizes[t] for t in own_life), max(own_sizes.values())]"
+            )
+        },
+        "all three numbers are given": {"})[::2]": "})[::1]"},
+    },
 }
 
 # Question -> a right answer of another kind.
@@ -375,5 +411,13 @@ HIDDEN = {
             rtol=0,
             atol=0,
         ),
+    ],
+    "q6": [
+        Hidden(
+            "the lifetimes in your graph",
+            probe="sorted([t, *life] for t, life in own_life.items())",
+            own=True,
+        ),
+        Hidden("the bytes of your graph", probe="list(own_bytes)", own=True),
     ],
 }
