@@ -164,6 +164,52 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         },
         "no value is shared": {"if description in first": "if False"},
     },
+    "q7": {
+        "the result of the program is no use": {
+            "variable.name_hint): count for": (
+                "variable.name_hint): count - (own_result == f'%{variable.name_hint}') for"
+            )
+        },
+        "a variable that stands twice in one call has one use there": {
+            "variable.name_hint): count for": (
+                "variable.name_hint): sum(f'%{variable.name_hint}' in text "
+                "for text in [*own_lets.values(), own_result]) for"
+            )
+        },
+        "a variable that is not used is left out": {
+            'uses(own["main"]).items()}': 'uses(own["main"]).items() if count}'
+        },
+        "it is given who uses a variable, not how often": {
+            "variable.name_hint): count for": (
+                "variable.name_hint): [n for n, text in own_lets.items() "
+                "if f'%{variable.name_hint}' in text] for"
+            )
+        },
+        "an unused let goes, whatever its value does": {"left(remove_dead,": "left(eliminate,"},
+        "a read that nothing uses may go": {
+            'left(remove_dead, f"{own_text} {own_result}", "float32")': (
+                "[name for name in left(remove_dead, f'{own_text} {own_result}', 'float32') "
+                "if own_uses[name] or 'read' not in own_lets[name]]"
+            )
+        },
+        "one round is made: what only a removed let uses stays": {
+            'left(remove_dead, f"{own_text} {own_result}", "float32")': (
+                "[name for name, text in own_lets.items() if own_uses[name] or 'ref_' in text]"
+            )
+        },
+        "making a reference is an effect": {
+            'left(remove_dead, f"{own_text} {own_result}", "float32")': (
+                "sorted({*left(remove_dead, f'{own_text} {own_result}', 'float32'), "
+                "*(name for name, text in own_lets.items() if text.startswith('ref('))})"
+            )
+        },
+        "the lets are given with their values": {
+            'left(remove_dead, f"{own_text} {own_result}", "float32")': (
+                "[f'%{name} = {own_lets[name]}' "
+                "for name in left(remove_dead, f'{own_text} {own_result}', 'float32')]"
+            )
+        },
+    },
 }
 
 # Question -> a right answer of another kind.
@@ -583,5 +629,9 @@ HIDDEN = {
             draw=expressions,
             verify=are_shared,
         ),
+    ],
+    "q7": [
+        Hidden("the uses in your program", probe="sorted(own_uses.items())", own=True),
+        Hidden("what is left of your program", probe="sorted(own_left)", own=True),
     ],
 }
