@@ -291,7 +291,7 @@ def picture(one: Case, states: Sequence[Snapshot], now: int) -> str:
     """Listing, registers, heap and kernels of a state as HTML."""
     state = states[now]
     columns = [
-        _panel(_listing_title(one.program, state), _listing(one.program, state), 30),
+        _panel(_listing_title(one.program, state), _listing(one.program, state), 36),
         _panel(_registers_title(state), _registers(states, now), 19),
         _panel("Heap: storages alive", _heap(states, now), 19),
         _panel("VM: kernels of this run so far", _kernels(state.kernels, "vm"), 24),
@@ -307,8 +307,10 @@ def _panel(title: str, body: str, width: int) -> str:
     return f'<div style="flex: 1 1 {width}em; min-width: 0"><b>{html.escape(title)}</b>{body}</div>'
 
 
-def _row(text: str, colour: str = "", title: str = "") -> str:
+def _row(text: str, colour: str = "", title: str = "", *, bold: bool = False) -> str:
     style = _BAND.format(colour, colour) if colour else _PLAIN
+    if bold:
+        style += " font-weight: bold;"
     hover = f' title="{html.escape(title, quote=True)}"' if title else ""
     return (
         f'<div style="{style} padding-left: 4px; white-space: pre; overflow: hidden; '
@@ -343,9 +345,10 @@ def _listing(program: Program, state: Snapshot) -> str:
     return _rows(
         [
             _row(
-                lines[place] + ("" if place != pc else "   <- next"),
+                lines[place],
                 plots.ORANGE if place == pc else "",
                 lines[place].strip(),
+                bold=place == pc,
             )
             for place in window(last if pc is None else pc, len(lines))
         ],
@@ -365,9 +368,10 @@ def _registers(states: Sequence[Snapshot], now: int) -> str:
     return _rows(
         [
             _row(
-                f"${register} {text}" + ("   <- new" if register in new else ""),
+                _marked(f"${register} {text}", register in new),
                 plots.GREEN if register in new else "",
                 text,
+                bold=register in new,
             )
             for register, text in state.registers.items()
         ],
@@ -384,8 +388,8 @@ def _heap(states: Sequence[Snapshot], now: int) -> str:
     for block in state.heap:
         new = block.number not in before
         inside = ", ".join(block.tensors) or "no tensor in it"
-        label = f"#{block.number} {block.bytes:,} B: {inside}" + ("   <- new" if new else "")
-        rows.append(_row(label, plots.GREEN if new else "", label))
+        label = _marked(f"#{block.number} {block.bytes:,} B: {inside}", new)
+        rows.append(_row(label, plots.GREEN if new else "", label, bold=new))
         rows.append(_bar(block.bytes / biggest, plots.GREEN, 5))
     return (
         f"<div>{state.live_bytes:,} bytes, at most {most:,} in this run</div>"
@@ -393,7 +397,14 @@ def _heap(states: Sequence[Snapshot], now: int) -> str:
     )
 
 
+def _marked(text: str, new: bool) -> str:
+    """A line with a word before it where it is new: colour alone does not say it to everyone."""
+    return f"{'new' if new else '':<4}{text}"
+
+
 def _bar(share: float, colour: str, height: int) -> str:
+    if not share:
+        return ""
     return (
         f'<div style="width: {100 * share:.1f}%; min-width: 1px; height: {height}px; '
         f'background: {colour}; margin: 1px 0 3px 8px"></div>'
@@ -441,7 +452,7 @@ def figure(name: str, one: Case, runs: Mapping[str, Sequence[Snapshot]]) -> Any:
     import matplotlib
     from matplotlib.figure import Figure
 
-    columns = [(f"VM, input: {chosen}", _marked(states)) for chosen, states in runs.items()]
+    columns = [(f"VM, input: {chosen}", _calls(states)) for chosen, states in runs.items()]
     title = "Graph executor" + (f": {one.variant}" if one.variant else "")
     columns.append((title, [(kernel, False) for kernel in one.line]))
     tall = max(len(rows) for _, rows in columns)
@@ -467,7 +478,7 @@ def figure(name: str, one: Case, runs: Mapping[str, Sequence[Snapshot]]) -> Any:
     return made
 
 
-def _marked(states: Sequence[Snapshot]) -> list[tuple[str, bool]]:
+def _calls(states: Sequence[Snapshot]) -> list[tuple[str, bool]]:
     """Kernels and choices in order; True marks a choice."""
     rows = []
     for event in (state.event for state in states if state.event is not None):
