@@ -16,6 +16,8 @@ from helpers.widgets.folding_steps import constants, liveness
 pytestmark = pytest.mark.usefixtures("relay")
 
 EVERYTHING = (*OPERATORS, *MORE_OPERATORS)
+# where the rule has its exceptions, which are rare among all operators
+EXCEPTIONS = ("negative", "add", "sum", "concatenate", "split", "zeros", "shape_of", "nn.dropout")
 
 
 def operators(x):
@@ -52,7 +54,8 @@ def let(body, kind="Tensor[(4), float32]"):
 @settings(max_examples=120, deadline=None)
 @given(st.data())
 def test_what_is_left_is_what_fold_constant_leaves(data):
-    program = data.draw(programs.programs(operators=EVERYTHING, most=6))
+    names = data.draw(st.sampled_from([EVERYTHING, EXCEPTIONS]))
+    program = data.draw(programs.programs(operators=names, most=6))
     if small(program, folding_steps.MOST):
         walk = constants(program.function)
         assert walk.operators == operators(passes.run(program.function, "FoldConstant"))
