@@ -133,6 +133,46 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
             '"vertices": len(V)': '"vertices": sum(isinstance(n, relay.Call) for n in V)'
         },
     },
+    "q8": {
+        "the filters of a convolution are counted as if they had one input channel": {
+            "[macs(typed_call(call)) for call": (
+                "[macs(typed_call(call)) // (int(call.args[1].data.shape[1]) "
+                "if call.op.name == 'nn.conv2d' else 1) for call"
+            )
+        },
+        "the result of the convolution has the size of its input": {
+            "[macs(typed_call(call)) for call": (
+                "[macs(typed_call(call)) if call.op.name != 'nn.conv2d' else "
+                "int(np.prod(call.args[1].data.shape)) "
+                "* int(own.params[0].type_annotation.shape[2]) ** 2 for call"
+            )
+        },
+        "a multiply-add is counted as two": {
+            "[macs(typed_call(call)) for call": "[2 * macs(typed_call(call)) for call"
+        },
+        "calls without multiply-adds are listed, too": {" if macs(typed_call(call))": ""},
+        "a parameter has one byte": {
+            "list(count(own).values())": (
+                "list((count(own) | {'bytes': count(own)['parameters']}).values())"
+            )
+        },
+        "the flops are the multiply-adds": {
+            "list(count(own).values())": "list((count(own) | {'flops': sum(own_macs)}).values())"
+        },
+        "elementwise operators are not counted": {
+            "list(count(own).values())": (
+                "list((count(own) | {'flops': 2 * sum(own_macs)}).values())"
+            )
+        },
+        "constants are no vertices": {
+            "list(count(own).values())": (
+                "list((count(own) | {'vertices': count(own)['vertices'] - 4}).values())"
+            )
+        },
+        "vertices and edges are left out": {
+            "list(count(own).values())": "list(count(own).values())[2:]"
+        },
+    },
 }
 
 # Question -> a right answer of another kind.
@@ -429,5 +469,9 @@ HIDDEN = {
             draw=lambda random: {"texts": networks(random)},
         ),
         Hidden("a real model", probe="count(zoo.load('voice_activity').module['main'])"),
+    ],
+    "q8": [
+        Hidden("the multiply-adds of your network", probe="list(own_macs)", own=True),
+        Hidden("the five numbers of your network", probe="list(own_counts)", own=True),
     ],
 }
