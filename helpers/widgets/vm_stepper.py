@@ -292,8 +292,8 @@ def picture(one: Case, states: Sequence[Snapshot], now: int) -> str:
     state = states[now]
     columns = [
         _panel(_listing_title(one.program, state), _listing(one.program, state), 36),
-        _panel(_registers_title(state), _registers(states, now), 19),
-        _panel("Heap: storages alive", _heap(states, now), 19),
+        _panel("Heap: storages alive", _heap(states, now), 24),
+        _panel(_registers_title(state), _registers(states, now), 60),
         _panel("VM: kernels of this run so far", _kernels(state.kernels, "vm"), 24),
         _panel("Graph executor", _graph(one), 24),
     ]
@@ -365,7 +365,7 @@ def _registers(states: Sequence[Snapshot], now: int) -> str:
     event = state.event
     # After the last ret, there is no function whose register could have been written.
     new = set(event.wrote) if event and state.at else set()
-    return _rows(
+    rows = _rows(
         [
             _row(
                 _marked(f"${register} {text}", register in new),
@@ -377,6 +377,7 @@ def _registers(states: Sequence[Snapshot], now: int) -> str:
         ],
         max(len(one.registers) for one in states),
     )
+    return f'<div style="columns: 24em 3">{rows}</div>'
 
 
 def _heap(states: Sequence[Snapshot], now: int) -> str:
