@@ -137,21 +137,25 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
             ),
         },
         "the tolerance is taken as an absolute one, whatever the size of the numbers": {
-            " * np.abs(a).max() for": " for"
+            " * np.abs(array).max(initial=0)": ""
         },
         "the tolerance is relative to the result and not to the reference": {
-            "tolerance * np.abs(a).max()": "tolerance * np.abs(mine).max()"
+            "np.abs(array).max(initial=0)": "np.abs(mine).max(initial=0)"
         },
         "a result that is not a number counts as equal: no comparison with it is true": {
-            "any(np.abs(a - mine).max() <= tolerance * np.abs(a).max() for a in same)": (
-                "any(not np.abs(a - mine).max() > tolerance * np.abs(a).max() for a in same)"
-            )
+            "np.abs(a - mine).max(initial=0) <= most": "not np.abs(a - mine).max(initial=0) > most"
         },
         "the sums of the arrays are compared, and not their numbers": {
-            "np.abs(a - mine).max() <=": "abs(a.sum() - mine.sum()) <=",
+            "np.abs(a - mine).max(initial=0) <=": "abs(a.sum() - mine.sum()) <=",
         },
         "absolute values are compared, so that the sign is lost": {
-            "np.abs(a - mine).max()": "np.abs(np.sort(abs(a)) - np.sort(abs(mine))).max()"
+            "np.abs(a - mine)": "np.abs(np.sort(abs(a)) - np.sort(abs(mine)))"
+        },
+        "an array without any number is taken to have no partner": {
+            "array.size == mine.size]": "array.size == mine.size > 0]"
+        },
+        "the largest of no numbers is asked for, which raises an error": {
+            "np.abs(a - mine).max(initial=0)": "np.abs(a - mine).max()"
         },
         "a number is given where all results have a partner, and not None": {
             "return None": "return len(results)"
@@ -169,7 +173,7 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
             "[array for array in known if array.size == mine.size]": (
                 "[array[: min(array.size, mine.size)] for array in known]"
             ),
-            "np.abs(a - mine).max()": "np.abs(a - mine[: a.size]).max()",
+            "np.abs(a - mine)": "np.abs(a - mine[: a.size])",
         },
     },
     "q5": {
@@ -308,6 +312,20 @@ def hot(rows, share):
         if sum(t for n, t in kernels if n in names[:count]) >= share * total - 1e-9:
             return names[:count], 1 - total / all_rows
 """,
+}
+
+# Question -> what the public checks may accept -> an answer that does not do what is asked.
+CHEATS: dict[str, dict[str, str]] = {
+    "q4": {
+        "it asks debugging.partner": """
+def first_difference(reference, results, tolerance):
+    tensors = {str(number): array for number, array in enumerate(reference)}
+    for position, (_, value) in enumerate(results):
+        if debugging.partner(value, tensors, tolerance) is None:
+            return position
+    return None
+""",
+    },
 }
 
 # --- hidden checks -------------------------------------------------------------------------------
@@ -496,6 +514,8 @@ def comparisons(random: Generator) -> list[Any]:
         [[], [], 0.1],
         [[pair], [], 0.1],
         [[], [pair], 0.1],
+        [[pair, [[], "float32"]], [[[[], []], "float64"], [[1.0], "float32"]], 0.1],
+        [[pair], [pair, [[], "float32"]], 10.0],
         [[[8.0, "float32"]], [[10.0, "float32"], [10.25, "float32"]], 0.25],
         [[pair], [[[-4.0, 1.0], "float64"], [[[-4.0], [1.0]], "float32"]], 0.0],
         [[pair], [pair, [[[-4.0, None]], "float32"]], 10.0],
