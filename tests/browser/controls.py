@@ -31,14 +31,17 @@ class Explorer:
 
     @property
     def picture(self) -> str:
-        """What it draws."""
-        return self.words_place.evaluate(
-            "said => said.closest('.widget-html').nextElementSibling.innerHTML"
+        """What it draws; nothing while it is being drawn."""
+        return self.box.evaluate(
+            """box => {
+                const said = [...box.querySelectorAll('[role=status]')].pop();
+                return said?.closest('.widget-html')?.nextElementSibling.innerHTML ?? '';
+            }"""
         )
 
     def control(self, label: str | re.Pattern[str]) -> Any:
         """What has the keyboard's focus when this control is used: field, list, box, handle."""
-        name = self.box.get_by_text(label, exact=True)
+        name = self.page.get_by_text(label, exact=True)
         whole = self.box.locator(".jupyter-widgets").filter(has=name)
         return whole.last.locator("select, input, [role=slider]").first
 
@@ -116,7 +119,7 @@ def drive(explorer: Explorer, moves: tuple[Move, ...]) -> list[str]:
         before = explorer.picture
         move.act(explorer)
         for _ in range(150):
-            changed = explorer.picture != before
+            changed = explorer.picture not in ("", before)
             if re.search(move.says, explorer.words) and changed >= move.draws:
                 break
             explorer.page.wait_for_timeout(100)

@@ -22,7 +22,7 @@ import nbformat
 from helpers.kernels import ROOT, prepare_environment
 
 SHARED_STATE = ("cache", "zoo", "tvm_test_data")  # made once: what runs has no part in them
-RUN_LIMIT = 300  # seconds for all cells of a notebook
+RUN_LIMIT = 900  # seconds for all cells of a notebook
 WIDTH, HEIGHT = 1280, 1000
 LONGEST = 16_000  # pixels: beyond, Chromium paints nothing
 
@@ -134,7 +134,7 @@ class Window:
     def __init__(self, page: Any, server: Server) -> None:
         self.page, self.server = page, server
         self.wrong: list[str] = []
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(120_000)
         page.on("pageerror", lambda error: self.wrong.append(f"page error: {error}"))
         page.on("console", self._console)
         page.on("dialog", self._dialog)
