@@ -147,6 +147,51 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
             "    return [\n": "    return passes.run(exported(), 'FuseOps')\n    return [\n"
         },
     },
+    "q6": {
+        "it makes no difference in which order the passes run": {
+            "kernels(order, own_count)": (
+                "kernels([name for name in (SIMPLIFY, FOLD, FUSE) if name in order], own_count)"
+            )
+        },
+        "the blocks fuse with each other": {
+            "kernels(order, own_count)": "kernels(order, 1 if FUSE in order else own_count)"
+        },
+        "FoldConstant finds nothing, whenever it runs": {
+            "kernels(order, own_count)": (
+                "kernels([name for name in order if name != FOLD], own_count)"
+            )
+        },
+        "the passes after FuseOps still find what they look for": {
+            "kernels(order, own_count)": (
+                "kernels([*(n for n in order if n != FUSE), *(n for n in order if n == FUSE)], "
+                "own_count)"
+            )
+        },
+        "the kernels of one block are counted": {"kernels(order, own_count)": "kernels(order, 1)"},
+        "the kernels of all orders are added up": {
+            "[kernels(order, own_count) for order in own_orders]": (
+                "[sum(kernels(order, own_count) for order in own_orders)]"
+            )
+        },
+        "both widths keep one word": {"for width in (1, 2)": "for width in (1, 1)"},
+        "both widths keep two words": {"for width in (1, 2)": "for width in (2, 2)"},
+        "the cheapest of all words is given, which the search need not meet": {
+            '"".join(search(list("abcd"), toy(own_prices), width, 2))': (
+                "min(own_prices, key=own_prices.get)"
+            )
+        },
+        "the word of the second round is given, though an earlier one is cheaper": {
+            '"".join(search(list("abcd"), toy(own_prices), width, 2))': (
+                "min((word for word in own_prices if len(word) == 2 and word[0] in "
+                "sorted('abcd', key=own_prices.get)[:width]), key=own_prices.get)"
+            )
+        },
+        "the prices are given, not the words": {
+            '"".join(search(list("abcd"), toy(own_prices), width, 2))': (
+                "own_prices[''.join(search(list('abcd'), toy(own_prices), width, 2))]"
+            )
+        },
+    },
 }
 
 # Question -> a right answer of another kind.
@@ -404,5 +449,9 @@ HIDDEN = {
             draw=lambda random: {"seed": int(random.integers(10**6))},
             verify=keeps_values,
         ),
+    ],
+    "q6": [
+        Hidden("the kernels after your orders", probe="list(own_kernels)", own=True),
+        Hidden("the searches with your prices", probe="list(own_words)", own=True),
     ],
 }
