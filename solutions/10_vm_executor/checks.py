@@ -163,6 +163,45 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
             "waiting.append(value.storage)": "alive.add(Storage(value.array.numpy().nbytes))",
         },
     },
+    "q7": {
+        "a storage is gone when its own register has another value": {
+            "after_each(live_bytes,": (
+                "after_each(lambda machine: sum(value.bytes for value in "
+                "machine.frames[0].registers if isinstance(value, Storage)),"
+            )
+        },
+        "a storage counts once for each register that leads to it": {
+            "after_each(live_bytes,": (
+                "after_each(lambda machine: sum(live_bytes(Machine([Frame(None, [value])])) "
+                "for value in machine.frames[0].registers),"
+            )
+        },
+        "a tuple does not keep alive what it holds": {
+            "after_each(live_bytes,": (
+                "after_each(lambda machine: live_bytes(Machine([Frame(None, [value for value in "
+                "machine.frames[0].registers if not isinstance(value, tuple)])])),"
+            )
+        },
+        "nothing is ever given back": {
+            "after_each(live_bytes, own_code)": (
+                "[max(seen) for n in range(len(own_code)) "
+                "for seen in [after_each(live_bytes, own_code[: n + 1])]]"
+            )
+        },
+        "only the most of it is given": {
+            "after_each(live_bytes, own_code)": "[max(after_each(live_bytes, own_code))]"
+        },
+        "a goto ends on the last line of the block that it skips": {
+            "    line[-1]\n": "    line[-1] - (line[0] == 'goto')\n"
+        },
+        "an if does not count the goto behind its first block": {
+            "    line[-1]\n": "    line[-1] - (line[0] == 'if')\n"
+        },
+        "the jumps of the inner choice do not count for the outer one": {
+            "    line[-1]\n": "    line[-1] - 2 * (line == ('goto', b + c + 3))\n"
+        },
+        "all numbers of each instruction are given": {"    line[-1]\n": "    line[1:]\n"},
+    },
 }
 
 # Question -> a right answer of another kind.
@@ -627,5 +666,9 @@ HIDDEN = {
             + "}) for seed, size in cases]",
             draw=lambda random: seeds(random, 3, 3, 14),
         ),
+    ],
+    "q7": [
+        Hidden("the bytes alive in your program", probe="list(own_alive)", own=True),
+        Hidden("the jumps of your choices", probe="list(own_jumps)", own=True),
     ],
 }
