@@ -117,7 +117,7 @@ MOVES = {
             Move(keys("Instructions done", "End"), "Next: nothing: main has returned"),
             Move(press("Step back"), r"Next: main \d+: ret"),
             Move(keys("Model", "ArrowDown"), "^Step 0 of"),
-            Move(press("To the next kernel"), r"Next: \w+ \d+: call"),
+            Move(press("To the next kernel"), r"Next: \w+ \d+: invoke_packed"),
             Move(drag("Instructions done", 60), r"^Step [1-9]\d* of"),
         ),
     ),
