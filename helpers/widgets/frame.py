@@ -69,7 +69,8 @@ def explore(
     for control in controls.values():
         control.observe(update, names="value")
     update()
-    lines = [ipywidgets.HBox(list(row)) for row in rows] or list(controls.values())
+    wrap = {"flex_flow": "row wrap"}  # in a narrow window nothing is cut off
+    lines = [ipywidgets.HBox(list(row), layout=wrap) for row in rows] or list(controls.values())
     box = ipywidgets.VBox([*lines, words, picture, own_keys()])
     show(box, {"image/png": base64.b64encode(plots.png(static)).decode("ascii")}, alt)
     return box
