@@ -40,7 +40,7 @@ class HiddenLab(Lab):
         expected, _ = self.value(number, question, index)
         check = HIDDEN[number][question][index]
         try:
-            with limited(SECONDS if source else check.timeout):
+            with limited(min(SECONDS, check.timeout) if source else check.timeout):
                 self.execute(source or self.answers[question], question)
                 value, inputs = self.value(number, question, index)
         except Exception as error:

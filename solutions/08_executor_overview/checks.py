@@ -236,6 +236,17 @@ def moved(graph, weights, batch):
 """,
 }
 
+# Question -> what the public checks may accept -> an answer that does not do what is asked.
+CHEATS: dict[str, dict[str, str]] = {
+    "q2": {
+        "it tries all programs": """
+def executors():
+    kinds = "graph", "aot", "vm", "interpreter"
+    return {name: {kind for kind in kinds if runs(name, kind)} for name in ten}
+""",
+    },
+}
+
 # --- hidden checks -------------------------------------------------------------------------------
 
 NAMES = ["exp", "tanh", "add", "nn_relu", "nn_softmax", "nn_contrib_dense_pack_exp", "mean"]
@@ -423,6 +434,7 @@ def kinds(*names: str) -> Hidden:
         f"the executors of these programs: {', '.join(names)}",
         probe="[sorted(executors()[name]) for name in names]",
         draw=lambda random: {"names": names},
+        timeout=1,  # for what is known; trying all programs takes longer
     )
 
 
