@@ -116,6 +116,8 @@ def drive(explorer: Explorer, moves: tuple[Move, ...]) -> list[str]:
     """Do the moves; what did not come as it should."""
     found = []
     for number, move in enumerate(moves, 1):
+        # One control may have changed another, whose new range is on its way.
+        explorer.page.wait_for_timeout(500)
         before = explorer.picture
         move.act(explorer)
         for _ in range(150):
