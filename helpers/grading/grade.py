@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
+from helpers.errors import WorkbookError
 from helpers.grading import encoding, oracle
 from helpers.grading.course import Lab, Question
 from helpers.grading.hidden import Hidden
@@ -85,7 +86,7 @@ class Desk:
         self._lab: Lab | None = None
         self._sandbox: Sandbox | None = None
         self._judge: Sandbox | None = None
-        self._own: dict[tuple[str, int, str, str], str | None] = {}
+        self._own: dict[tuple[str, str], list[Known]] = {}
 
     def close(self) -> None:
         """End the sandboxes."""
@@ -138,15 +139,14 @@ class Desk:
         says = self._trusted(oracle.judge, question, number, value, known)
         return "what came out could not be examined" if says is None else says
 
-    def own(self, question: str, number: int, variant: str, what: str = "") -> str | None:
-        """What the right answer gives for a variant, or the known mistake ``what``, if it gives
-        something; in a sandbox without learners' code, and once for a variant."""
-        assert self._lab is not None
-        place = (question, number, variant, what)
-        if place not in self._own:
-            changes = self._lab.bank.wrong[question][what] if what else {}
-            self._own[place] = self._trusted(oracle.own, question, number, variant, changes)
-        return self._own[place]
+    def own(self, question: str, variant: str) -> list[Known]:
+        """What the answers to a question about a variant are, by check; worked out once."""
+        if (question, variant) not in self._own:
+            found = self._trusted(oracle.own, question, variant)
+            if found is None:
+                raise WorkbookError(f"The sandbox for the variant {variant!r} is lost.")
+            self._own[question, variant] = found
+        return self._own[question, variant]
 
     def _trusted(self, ask: Callable[..., _T], *arguments: Any) -> _T | None:
         """What ``ask`` gives in the sandbox without learners' code; ``None`` if that is lost."""
@@ -266,21 +266,15 @@ class _Submission:
         self, question: Question, number: int, hidden: Hidden, value: str
     ) -> Check:
         """The verdict on a value about the learner's own variant."""
-        expected = self._desk.own(question.name, number, self._variant)
-        if expected is None:
-            feedback = "What came out could not be examined."
-            return Check(hidden.tried, hidden.weight, "wrong", feedback)
-        if oracle.same(value, expected, hidden):
+        known = self._desk.own(question.name, self._variant)[number]
+        if oracle.same(value, known.expected, hidden):
             return Check(hidden.tried, hidden.weight, "right")
         if oracle.same(value, self._known[question.name][number].expected, hidden):
             feedback = f"This is right for the common variant, and not for {self._variant}."
             return Check(hidden.tried, hidden.weight, "wrong", feedback)
         feedback = "The value is not the right one."
-        for what in self._lab.bank.wrong.get(question.name, {}):
-            mistaken = self._desk.own(question.name, number, self._variant, what)
-            if mistaken is not None and oracle.same(mistaken, value):
-                feedback += f" A known mistake gives the same: {what}."
-                break
+        if mistake := known.mistake(value):
+            feedback += f" A known mistake gives the same: {mistake}."
         return Check(hidden.tried, hidden.weight, "wrong", feedback)
 
     def _failure(self, reply: Reply, question: str, hidden: Hidden) -> tuple[str, str, str]:

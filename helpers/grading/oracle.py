@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,9 @@ from helpers.grading.sandbox import LostError, Reply, Sandbox
 
 MUTANT_SECONDS = 5.0
 """Processor time for a known wrong answer: one that takes longer gives nothing to compare with."""
+
+JUDGE_SECONDS = 10.0
+"""Processor time for a judge, at least: an answer may have less, so that it cannot try things."""
 
 
 @dataclass(frozen=True)
@@ -56,29 +59,36 @@ def request(
     }
 
 
-def own(
-    sandbox: Sandbox, lab: Lab, question: str, number: int, variant: str, changes: Mapping[str, str]
-) -> str | None:
-    """What the answer to a question about the learner's variant is, as a text.
+def own(sandbox: Sandbox, lab: Lab, question: str, variant: str) -> list[Known]:
+    """What the right and the wrong answers to a question about a learner's variant are.
 
-    With ``changes``, a mutant of ``WRONG``, what a known mistake leads to; ``None`` when that gives
-    no value. ``sandbox`` has run no learner's code. Raises :class:`LostError` when it has gone.
+    One for each hidden check. ``sandbox`` has run no learner's code. Raises :class:`LostError` when
+    it has gone, :class:`WorkbookError` when the reference gives no value.
     """
-    hidden = lab.hidden(question)[number]
-    *before, (name, right) = right_answers(lab, question)
-    answers = [*before, *lab.drawing(question), (name, mutated(right, changes))]
-    wanted = {**request(answers, question, hidden, {}), "variant": variant}
-    seconds = min(hidden.timeout, MUTANT_SECONDS) if changes else hidden.timeout
-    reply = sandbox.ask(wanted, seconds)
-    value = _value(reply)
-    if isinstance(value, str):
-        return value
-    if changes:
-        return None
-    raise WorkbookError(
-        f"Lab {lab.name}, {question}, check {number} ({hidden.tried}): the reference gives no "
-        f"value for the variant {variant!r} ({_what(reply)})."
-    )
+    hidden = lab.hidden(question)
+    *before, (_, right) = right_answers(lab, question)
+    wrong = lab.bank.wrong.get(question, {})
+    sources = [right, *(mutated(right, changes) for changes in wrong.values())]
+    wanted = {
+        "answers": [list(answer) for answer in (*before, *lab.drawing(question))],
+        "question": question,
+        "inputs": {},
+        "variant": variant,
+        "own": {"sources": sources, "probes": [check.probe for check in hidden]},
+    }
+    reply = sandbox.ask(wanted, max(check.timeout for check in hidden))
+    expected, *mistaken = reply.last.get("values") or [None]
+    if not expected:
+        raise WorkbookError(
+            f"Lab {lab.name}, {question}: the reference gives no value for the variant {variant!r} "
+            f"({_what(reply)})."
+        )
+    found = []
+    for number, check in enumerate(hidden):
+        given = {what: row[number] for what, row in zip(wrong, mistaken, strict=True) if row}
+        mistakes = {w: v for w, v in given.items() if not same(v, expected[number], check)}
+        found.append(Known({}, expected[number], mistakes))
+    return found
 
 
 def right_answers(lab: Lab, upto: str) -> list[tuple[str, str]]:
@@ -110,7 +120,7 @@ def judge(sandbox: Sandbox, lab: Lab, question: str, number: int, value: str, kn
             "expected": known.expected,
         },
     }
-    says = sandbox.ask(wanted, hidden.timeout).last.get("says")
+    says = sandbox.ask(wanted, max(hidden.timeout, JUDGE_SECONDS)).last.get("says")
     return says if isinstance(says, str) else "what came out could not be examined"
 
 

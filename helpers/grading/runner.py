@@ -300,7 +300,8 @@ def answer(request: dict[str, Any], writer: int) -> None:
     ``answers`` are [question, source] pairs, run in order; ``inputs`` are values by name;
     ``variant``, if it is there, is the name from which cells among them draw. Then a
     ``probe`` is evaluated, and the line has its ``value``, as :mod:`encoding` writes it, or what is
-    wrong; or a ``judge`` decides about a value that came out elsewhere, and the line has ``says``.
+    wrong; or a ``judge`` decides about a value that came out elsewhere, and the line has ``says``;
+    or the sources of an ``own`` question are each tried, and the line has ``values``.
     """
     _write(writer, _READ)
     os.environ[variants.VARIABLE] = request.get("variant", "")
@@ -311,8 +312,11 @@ def answer(request: dict[str, Any], writer: int) -> None:
         if wrong := _run_answer(question, source, space):
             failed[question] = wrong
     _write_line(writer, {"at": "probe"})
+    line: dict[str, Any]
     if judge := request.get("judge"):
         line = {"says": _judge(judge, request["inputs"], space)}
+    elif own := request.get("own"):
+        line = {"values": [_values(source, own["probes"], space) for source in own["sources"]]}
     elif request["question"] in failed:
         line = failed[request["question"]]
     else:
@@ -350,6 +354,17 @@ def _probe(request: dict[str, Any], space: dict[str, Any]) -> dict[str, Any]:
         return {"no_value": str(error)}
     except BaseException as error:
         return _told(error, dict(request["answers"]))
+
+
+def _values(source: str, probes: list[str], space: dict[str, Any]) -> list[str] | None:
+    """What each probe gives after one of several answers to a question, ``None`` if one fails."""
+    names = dict(space)
+    if _run_answer("", source, names):
+        return None
+    try:
+        return [encoding.dumps(eval(probe, names)) for probe in probes]
+    except Exception:  # a known wrong answer may give what cannot be graded
+        return None
 
 
 def _file_of(question: str) -> str:
