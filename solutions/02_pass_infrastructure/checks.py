@@ -160,6 +160,36 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
             "p(states[-1])": "Sequential([p])(states[-1])"
         },
     },
+    "q7": {
+        "a pass that is required runs, also when it is disabled": {
+            "    if name not in own_context.disabled_pass\n    and (p": (
+                "    if name in own_context.required_pass\n"
+                "    or name not in own_context.disabled_pass\n    and (p"
+            ),
+        },
+        "required_pass is not looked at": {" or name in own_context.required_pass": ""},
+        "disabled_pass is not looked at": {"name not in own_context.disabled_pass": "True"},
+        "a pass of the level of the context does not run": {"<=": "<"},
+        "the pass itself is given, not its name": {"[\n    name\n": "[\n    [name, 'Pass']\n"},
+        "the axes of two transposes are put together the wrong way round": {
+            "transposes(merge_transposes, own_body)": (
+                "[axes for a, b, c in ([*turn, range(4), range(4)][:3] for turn in own_turns) "
+                "for axes in [[c[b[a[k]]] for k in range(4)]] if axes != [0, 1, 2, 3]]"
+            )
+        },
+        "transposes in a row are left as they are": {"merge_transposes, own": "lambda f: f, own"},
+        "the axes are counted from 1": {
+            "= transposes(merge_transposes, own_body)": (
+                "= [[axis + 1 for axis in axes] for axes in transposes(merge_transposes, own_body)]"
+            )
+        },
+        "a transpose that stands alone is left out": {
+            "= transposes(merge_transposes, own_body)": (
+                "= [axes for axes in transposes(merge_transposes, own_body) "
+                "if [(*axes,)] not in own_turns]"
+            )
+        },
+    },
 }
 
 # Question -> a right answer of another kind.
@@ -678,6 +708,14 @@ HIDDEN = {
             "long pipelines: the index, and how often works is called",
             probe=SEARCH,
             draw=lambda random: searches(*random.integers(20, 70, size=3).tolist(), 64)(random),
+        ),
+    ],
+    "q7": [
+        Hidden("the passes of your pipeline that run", probe="list(own_run)", own=True),
+        Hidden(
+            "the transposes that are left of your program",
+            probe="[list(axes) for axes in own_axes]",
+            own=True,
         ),
     ],
 }
