@@ -151,6 +151,49 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         },
         "the groups between do not count": {"(v, *between, d)) <=": "(v, d)) <="},
     },
+    "q7": {
+        "each operator is a kernel of its own": {
+            "all_phases(fuse_tuple_fields, own).sets()": "[{v} for v in prepare(own).vertices]"
+        },
+        "a value with several uses is never fused into what comes after it": {
+            "all_phases(fuse_tuple_fields, own)": (
+                "fuse(prepare(own), lambda phase, v, edge, between, d: "
+                "not between and may_fuse(phase, v, edge, between, d))"
+            )
+        },
+        "a reduction is fused into what comes after it": {
+            "all_phases(fuse_tuple_fields, own)": (
+                "fuse(prepare(own), lambda phase, v, *more: "
+                "may_fuse(phase, 0 if v == OpPattern.COMM_REDUCE else v, *more))"
+            )
+        },
+        "a product of matrices is fused with nothing": {
+            "all_phases(fuse_tuple_fields, own)": (
+                "fuse(prepare(own), lambda phase, v, edge, between, d: "
+                "OpPattern.OUT_ELEMWISE_FUSABLE not in (v, d) "
+                "and may_fuse(phase, v, edge, between, d))"
+            )
+        },
+        "the inputs of a kernel are put into its group": {
+            "all_phases(fuse_tuple_fields, own).sets()": (
+                "[{0, *group} for group in all_phases(fuse_tuple_fields, own).sets()]"
+            )
+        },
+        "the bytes are those of one kernel for each operator": {
+            "ir.graph(own), own_groups": "ir.graph(own), [{v} for v in prepare(own).vertices]"
+        },
+        "a tensor counts as often as it is used in a kernel": {
+            "total_bytes(group_bytes,": (
+                "total_bytes(lambda G, group: (sum(G.nodes[s].bytes for v in group "
+                "for s in G.nodes[v].inputs if s not in group), group_bytes(G, group)[1]),"
+            )
+        },
+        "the bytes read and written are added up": {
+            "total_bytes(group_bytes, ir.graph(own), own_groups)": (
+                "[sum(total_bytes(group_bytes, ir.graph(own), own_groups))]"
+            )
+        },
+    },
 }
 
 # Question -> a right answer of another kind.
@@ -442,5 +485,13 @@ HIDDEN = {
                 "P.vertices if P.pattern[v] == OpPattern.TUPLE and P.consumers[v] != [EXIT]]]"
             ),
         ),
+    ],
+    "q7": [
+        Hidden(
+            "the groups of your program",
+            probe="sorted(sorted(group) for group in own_groups)",
+            own=True,
+        ),
+        Hidden("the bytes that its kernels move", probe="list(own_bytes)", own=True),
     ],
 }
