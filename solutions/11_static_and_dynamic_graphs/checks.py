@@ -311,6 +311,17 @@ def best_sizes(lengths, k, work):
 """,
 }
 
+# Question -> what the public checks may accept -> an answer that does not do what is asked.
+CHEATS: dict[str, dict[str, str]] = {
+    "q2": {
+        "it tries all lists of one or two passes": """
+def recipes():
+    lists = [[], *([k] for k in KNOWN), *([a, b] for a in KNOWN for b in KNOWN)]
+    return {name: next((k for k in lists if helps(name, k)), None) for name in nine}
+""",
+    },
+}
+
 # --- hidden checks -------------------------------------------------------------------------------
 
 T = "Tensor[(3, 4), float32]"
@@ -359,6 +370,7 @@ def lists_for(*names: str) -> Hidden:
         probe="[recipes()[name] for name in names]",
         draw=lambda random: {"names": names},
         verify=are_recipes,
+        timeout=1,  # for what is known; trying the passes takes longer
     )
 
 
