@@ -183,6 +183,41 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         },
         "the executor with the largest score is chosen": {"return min(able": "return max(able"},
     },
+    "q7": {
+        "the processes share one artefact": {"kept=False": "kept=True"},
+        "the first inference is counted twice": {
+            "total(bill, own_requests,": "total(bill, own_requests + 1,"
+        },
+        "one process is counted": {"own_processes, kept": "1, kept"},
+        "the totals are added up": {
+            "= [\n    total(bill": "= [sum(\n    total(bill",
+            "(own_slow, own_fast)\n]": "(own_slow, own_fast)\n)]",
+        },
+        "the number at which both cost the same is given": {
+            "= break_even(own_slow, own_fast)": "= break_even(own_slow, own_fast) - 1"
+        },
+        "the whole compile time has to be won back": {
+            "= break_even(own_slow, own_fast)": (
+                "= fixed(own_fast) // (own_slow.infer - own_fast.infer) + 1"
+            )
+        },
+        "the number is not rounded to a whole one": {
+            "= break_even(own_slow, own_fast)": (
+                "= (fixed(own_fast) - fixed(own_slow)) / (own_slow.infer - own_fast.infer)"
+            )
+        },
+        "lambda weighs the flexibility, not the time": {
+            "own_border = 1 / (": "own_border = 1 - 1 / ("
+        },
+        "the needs count alike": {
+            "sum(own_needs.values())": "len(own_needs)",
+            "own_needs[need] for need in": "1 for need in",
+        },
+        "the times are not divided by the smallest one": {
+            '(own_times["vm"] / own_times["graph"] - 1)': ('(own_times["vm"] - own_times["graph"])')
+        },
+        "the border is given in percent": {"own_border = 1 / (": "own_border = 100 / ("},
+    },
 }
 
 # Question -> a right answer of another kind.
@@ -413,6 +448,13 @@ HIDDEN = {
             "two to four executors, some of which cannot run the model, and several weights",
             probe="[choose(*case) for case in cases]",
             draw=lambda random: {"cases": choices(random)},
+        ),
+    ],
+    "q7": [
+        Hidden("the totals of your bills", probe="list(own_totals)", own=True),
+        Hidden("where your bills break even", probe="own_even", own=True),
+        Hidden(
+            "the weight at which your executors are equal", probe="own_border", atol=2e-3, own=True
         ),
     ],
 }
