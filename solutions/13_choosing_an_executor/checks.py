@@ -189,6 +189,33 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         },
         "each executor is taken to have a bill": {"for name in bills if": "for name in held if"},
     },
+    "q7": {
+        "the order is from large weights to small ones": {
+            "= winners(own_T, own_F)": "= winners(own_T, own_F)[::-1]"
+        },
+        "every candidate wins somewhere": {
+            "= winners(own_T, own_F)": "= sorted(own_T, key=own_F.get)"
+        },
+        "only the fastest and the most flexible candidate can win": {
+            "= winners(own_T, own_F)": "= [min(own_F, key=own_F.get), min(own_T, key=own_T.get)]"
+        },
+        "the winners are given with their times": {
+            "= winners(own_T, own_F)": "= [*winners(own_T, own_F), 'time']",
+            "pairwise(own_winners)": "pairwise(own_winners[:-1])",
+        },
+        "the times are not divided by the smallest one": {
+            "(own_T[a] - own_T[b]) / min(own_T.values())": "(own_T[a] - own_T[b])"
+        },
+        "lambda weighs the flexibility, not the time": {
+            "    (own_F[b] - own_F[a]) / (own": "    1 - (own_F[b] - own_F[a]) / (own"
+        },
+        "the borders are those between neighbours in time, winners or not": {
+            "pairwise(own_winners)": "pairwise(sorted(own_T, key=own_F.get))"
+        },
+        "the borders are given in percent": {
+            "    (own_F[b] - own_F[a]) / (own": "    100 * (own_F[b] - own_F[a]) / (own"
+        },
+    },
 }
 
 # Question -> a right answer of another kind.
@@ -610,5 +637,9 @@ HIDDEN = {
             "taken, n, budget) for kind, rows, taken, n, budget in cases]",
             draw=decisions,
         ),
+    ],
+    "q7": [
+        Hidden("the candidates that your weights choose", probe="list(own_winners)", own=True),
+        Hidden("where the choice changes", probe="list(own_borders)", atol=2e-3, own=True),
     ],
 }
