@@ -44,8 +44,9 @@ MOVES = {
     "02": (
         "pass_microscope.explorer(",
         (
-            Move(keys("Pass:", "ArrowRight"), r"^\w+, level \d: .+"),
-            Move(keys("Pass:", "End"), r"^\w+, level \d: .+"),
+            # The static form says the same of this pass.
+            Move(keys("Pass:", "ArrowRight"), "^FoldConstant, level 2: operators 16 to 7;"),
+            Move(keys("Pass:", "End"), "^LabelOps, level 1: "),
             Move(press("only passes that changed the program"), r"^\w+, level \d: "),
             Move(drag("Pass:", 150), r"^\w+, level \d: "),
         ),
