@@ -168,3 +168,5 @@ if __name__ == "__main__":
         main()
     except WorkbookError as error:
         exit_with_sentence(error)
+    except KeyboardInterrupt:  # before the first question
+        raise SystemExit(130) from None
