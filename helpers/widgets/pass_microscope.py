@@ -215,11 +215,13 @@ def _difference(text: str) -> str:
         style = f"background: {colour}40; " if colour else "font-style: italic; " if is_head else ""
         shown.append(f'<span style="{style}display: block">{html.escape(line) or " "}</span>')
     note = f"<div>{html.escape(rest)}</div>" if rest else ""
-    return (
-        '<pre tabindex="0" style="margin: 8px 0 0; line-height: 1.35; overflow: auto; '
-        f'max-height: 420px; width: fit-content; max-width: 100%; color: inherit">{"".join(shown)}'
-        f"</pre>{note}"
+    style = (
+        "margin: 8px 0 0; line-height: 1.35; overflow: auto; max-height: 420px; "
+        "width: fit-content; max-width: 100%; color: inherit"
     )
+    # It may scroll, so the keyboard has to reach it.
+    name = 'tabindex="0" role="region" aria-label="The difference as text"'
+    return f'<pre {name} style="{style}">{"".join(shown)}</pre>{note}'
 
 
 # --- the static form ------------------------------------------------------------------------------
