@@ -125,8 +125,8 @@ MOVES = {
     "13": (
         "chooser.explorer(",
         (
-            Move(keys(WEIGHT, "End"), r"^E\* = (\w+) .* λ = 1 \(score 1;"),
-            Move(keys(WEIGHT, "Home"), r"^E\* = .* λ = 0 \("),
+            Move(keys(WEIGHT, "End"), r"^E\* = buckets .* λ = 1 \(score 1;", draws=False),
+            Move(keys(WEIGHT, "Home"), r"^E\* = padded .* λ = 0 \("),
             Move(keys(CHOICE, "End"), r"^E\* = .* N = 10,000,000, "),
             Move(drag(CHOICE, -60), r"^E\* = .* N = [\d,]+, "),
             Move(keys("Lengths", "ArrowDown"), r"^E\* = "),
