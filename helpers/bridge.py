@@ -39,7 +39,11 @@ class DiedError(WorkbookError):
 
 @dataclass(eq=False)
 class Remote:
-    """A model compiled by the other TVM; its fields mean what those of ``Compiled`` do."""
+    """A model compiled by the other TVM; its fields mean what those of ``Compiled`` do.
+
+    Beside them ``sizes`` has the bytes of the ``tensors``: all that kernels write, each once; of
+    Relay's executors for the graph executor only.
+    """
 
     tvm: str
     executor: str
@@ -272,11 +276,16 @@ def _compiled(request: dict[str, Any], model: bytes, models: list[Any]) -> dict[
         path.write_bytes(model)
         made = compile_here(str(path))
     models.append(made)
+    sizes = dict(made.sizes)
+    if made.executor == "graph":
+        from helpers import storage
+
+        sizes["tensors"] = storage.plan(made).total_bytes
     return {
         "number": len(models) - 1,
         "executor": made.executor,
         "kernels": made.kernels,
-        "sizes": made.sizes,
+        "sizes": sizes,
         "times": made.times,
     }
 

@@ -17,6 +17,7 @@ import os
 import re
 import tempfile
 import time
+import warnings
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -338,7 +339,9 @@ def _named(model: str | Path) -> Any:
 
     try:
         proto = onnx.load(str(path))
-        return relay.frontend.from_onnx(proto, shape=_onnx_shapes(proto))
+        with warnings.catch_warnings():  # about how a file lists its weights
+            warnings.simplefilter("ignore")
+            return relay.frontend.from_onnx(proto, shape=_onnx_shapes(proto))
     except Exception as error:
         raise WorkbookError(f"{path} cannot be imported: {reason(error)}.") from error
 

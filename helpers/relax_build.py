@@ -6,6 +6,7 @@ Reached through :func:`helpers.build.compile` in a process that has chosen Relax
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import tempfile
 import time
@@ -14,6 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from helpers import targets
 from helpers.compiled import UNKNOWN, Compiled, InputType, TensorType, Timing, device_of, nearest
@@ -71,7 +74,10 @@ def compile(
     types = _types(module, names)
     chosen_pipeline = relax.get_default_pipeline(resolved) if pipeline is None else pipeline
     mode = "bytecode" if executor == "vm" else "compiled"
-    context = tvm.transform.PassContext(opt_level=opt_level, config=dict(config or {}))
+    written = _written_counter()
+    context = tvm.transform.PassContext(
+        opt_level=opt_level, config=dict(config or {}), instruments=[written]
+    )
     try:
         with native_log_quiet(), context:
             built = relax.build(module, resolved, relax_pipeline=chosen_pipeline, exec_mode=mode)
@@ -86,7 +92,7 @@ def compile(
         opt_level=opt_level,
         input_types=types,
         kernels=_kernels(built),
-        sizes={"parameters": _constant_bytes(module)},
+        sizes={"parameters": _constant_bytes(module), **written.sizes},
         times={"compile": compiled_at - start, "load": loaded_at - compiled_at},
         from_cache=False,
         runtime=runtime,
@@ -102,8 +108,9 @@ class RelaxCompiled(Compiled):
     """A model compiled by Relax; all that :class:`Compiled` says holds, with these differences.
 
     ``kernels`` are those that the bytecode calls, in its order; the compiled executor keeps none
-    of their names. ``sizes``: bytes of the ``parameters`` (the constants). ``runtime`` is TVM's
-    ``relax.VirtualMachine``, ``library`` its executable.
+    of their names. ``sizes``: bytes of the ``parameters`` (the constants) and of the ``tensors``,
+    all that kernels write, each once (missing where a shape is known at run time only).
+    ``runtime`` is TVM's ``relax.VirtualMachine``, ``library`` its executable.
     """
 
     def __str__(self) -> str:
@@ -307,3 +314,37 @@ def _constant_bytes(module: Any) -> int:
         if isinstance(function, relax.Function):
             relax.analysis.post_order_visit(function, note)
     return sum(found.values())
+
+
+def _written_counter() -> Any:
+    """An instrument that adds up the tensors that kernels write, before memory is planned."""
+    from tvm import relax
+    from tvm.ir.instrument import pass_instrument
+
+    class Written:
+        def __init__(self) -> None:
+            self.sizes: dict[str, int] = {}
+
+        def run_before_pass(self, module: Any, info: Any) -> None:
+            if str(info.name) != "ToNonDataflow":  # the last pass before calls are lowered
+                return
+            found: list[Any] = []
+
+            def note(node: Any) -> None:
+                name = getattr(getattr(node, "op", None), "name", "")
+                if isinstance(node, relax.Call) and str(name) == "relax.call_tir":
+                    found.append(_type(node.ty))
+
+            for function in module.functions.values():
+                if isinstance(function, relax.Function):
+                    relax.analysis.post_order_visit(function, note)
+            with contextlib.suppress(TypeError):  # an axis that is known at run time only
+                self.sizes["tensors"] = sum(map(_bytes, found))
+
+    return pass_instrument(Written)()
+
+
+def _bytes(kind: InputType) -> int:
+    if isinstance(kind, tuple):
+        return sum(map(_bytes, kind))
+    return math.prod(kind.shape) * np.dtype(kind.dtype).itemsize

@@ -41,10 +41,10 @@ def test_relax_gives_what_onnx_runtime_gives_and_the_same_type_of_result():
             assert made.benchmark(repeat=2, min_seconds=0.001).median > 0
     """)
     weights = 4 * (784 * 128 + 128 + 128 * 64 + 64 + 64 * 10 + 10)
+    tensors = 4 * (128 + 64 + 10 + 10)  # what each of the four kernels writes
     kernels = "fused_matmul_add_relu fused_matmul1_add1_relu1 fused_matmul2_add2 softmax"
-    rest = (
-        f"float32[1, 1, 28, 28] {{'parameters': {weights}}} False ['compile', 'first_run', 'load']"
-    )
+    sizes = f"{{'parameters': {weights}, 'tensors': {tensors}}}"
+    rest = f"float32[1, 1, 28, 28] {sizes} False ['compile', 'first_run', 'load']"
     assert printed.splitlines() == [
         f"Relax VM, bytecode, opt_level 3, 4 kernels | {kernels}",
         rest,
