@@ -156,6 +156,41 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         },
         "the bias has one axis too many": {"* scale + beta": "* scale.reshape(-1, 1) + beta"},
     },
+    "q7": {
+        "what needs a folded name is not folded": {
+            '"const"\n}': (
+                "\"const\" and all(own_graph[a][0] == 'const' for a in own_graph[name][1:])\n}"
+            )
+        },
+        "an operator without arguments is a constant": {
+            "fold_graph(own_graph)": "fold_graph({**own_graph, 'z': ('const', 0.0)})"
+        },
+        "the constants that are given are folded, too": {'own_graph[name][0] != "const" and ': ""},
+        "the input counts as a constant 0": {
+            "fold_graph(own_graph)": "fold_graph({**own_graph, 'x': ('const', 0.0)})"
+        },
+        "the nodes are given, not their values": {"name: node[1]": "name: node"},
+        "beta is forgotten": {
+            '[own_norm[name]]) for name in ("b"': (
+                '[own_norm[name] * (name != "beta")]) for name in ("b"'
+            )
+        },
+        "the old bias is not scaled": {
+            '[own_norm[name]]) for name in ("b"': (
+                '[own_norm[name] / (own_norm["gamma"] / np.sqrt(own_norm["var"] + 1) '
+                'if name == "b" else 1)]) for name in ("b"'
+            )
+        },
+        "the variance is taken for the standard deviation": {
+            '[own_norm[name]]) for name in ("b"': (
+                '[own_norm[name] if name != "var" else (own_norm[name] + 1) ** 2 - 1]) '
+                'for name in ("b"'
+            )
+        },
+        "the new bias is missing": {
+            '        own_norm["epsilon"],\n    )\n]': '        own_norm["epsilon"],\n    )\n][:1]'
+        },
+    },
 }
 
 # Question -> a right answer of another kind.
@@ -552,6 +587,15 @@ HIDDEN = {
             ("four channels", ((4, 4, 1, 1), (4, 4, 3, 3))),
             ("any number of channels", ((1, 1, 1, 1), (3, 2, 1, 5), (6, 1, 3, 3), (2, 5, 1, 1))),
         )
+    ],
+    "q7": [
+        Hidden(
+            "what is folded of your program",
+            probe="sorted([name, value] for name, value in own_values.items())",
+            rtol=1e-3,
+            own=True,
+        ),
+        Hidden("your batch normalisation", probe="list(own_folded)", rtol=1e-3, own=True),
     ],
 }
 
