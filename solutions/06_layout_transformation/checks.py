@@ -180,6 +180,49 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         },
         "softmax counts as elementwise": {"*ELEMENTWISE)": "*ELEMENTWISE, 'nn.softmax')"},
     },
+    "q7": {
+        "the axis that is cut into blocks keeps its whole size": {
+            "= strides(own_dims, own_layout)": (
+                "= [s * (blocks(own_layout)['C'] if k < own_layout.index('C') else 1) "
+                "for k, s in enumerate(strides(own_dims, own_layout))]"
+            )
+        },
+        "the strides are in bytes": {
+            "= strides(own_dims, own_layout)": (
+                "= [4 * stride for stride in strides(own_dims, own_layout)]"
+            )
+        },
+        "a stride is the product of what stands before it": {
+            "= strides(own_dims, own_layout)": "= strides(own_dims, own_layout)[::-1]"
+        },
+        "the block has no stride of its own": {
+            "= strides(own_dims, own_layout)": "= strides(own_dims, own_layout)[:-1]"
+        },
+        "the place is that of the plain order of the axes": {
+            "offset(own_index, own_dims, own_layout)": "offset(own_index, own_dims, 'NCHW')"
+        },
+        "the place is given with its line": {
+            "offset(own_index, own_dims, own_layout)": (
+                "divmod(offset(own_index, own_dims, own_layout), 16)"
+            )
+        },
+        "the element is sought in the plain order of the axes": {
+            "element(own_place, own_dims, own_layout)": "element(own_place, own_dims, 'NCHW')"
+        },
+        "the element is given by its steps along the axes in memory": {
+            "element(own_place, own_dims, own_layout)": (
+                "dict(enumerate(element(own_place, own_dims, own_layout).values()))"
+            )
+        },
+        "each channel touches a line of its own": {
+            'lines("C", own_index | {"C": 0}, own_dims, own_layout)': 'own_dims["C"]'
+        },
+        "the channels of a block lie in one line, and each block in another one": {
+            'lines("C", own_index | {"C": 0}, own_dims, own_layout)': (
+                'float(own_dims["C"] / blocks(own_layout)["C"] + 1)'
+            )
+        },
+    },
 }
 
 # Question -> a right answer of another kind.
@@ -560,5 +603,11 @@ HIDDEN = {
             draw=rows,
             verify=are_sunk,
         ),
+    ],
+    "q7": [
+        Hidden("the strides of your layout", probe="list(own_strides)", own=True),
+        Hidden("the place of your element", probe="own_offset", own=True),
+        Hidden("the element at your place", probe="dict(own_element)", own=True),
+        Hidden("the lines of your loop", probe="own_lines", own=True),
     ],
 }
