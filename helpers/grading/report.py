@@ -84,7 +84,7 @@ def feedback_page(student: str, records: Sequence[Record]) -> str:
 def _feedback_on(record: Record) -> Iterable[str]:
     total = f"{number(record['points'])} of {number(record['of'])} points"
     yield f"<h2>{_escaped(record['lab'])}: {total}</h2>"
-    if record["variant"]:
+    if record.get("variant"):
         yield f"<p>Variant: {_escaped(record['variant'])}</p>"
     for note in record["notes"]:
         yield f"<p>{_escaped(note)}</p>"
