@@ -94,6 +94,11 @@ def image(data: bytes, alt: str) -> str:
     )
 
 
+def folded(summary: str, text: str) -> str:
+    """A text as HTML that opens when its summary is pressed."""
+    return f"<details><summary>{html.escape(summary)}</summary>{html.escape(text)}</details>"
+
+
 def show(figure: Any, alt: str) -> None:
     """Show ``figure`` in the notebook with ``alt``, the sentence that says what is to be seen.
 
@@ -121,8 +126,8 @@ def show(figure: Any, alt: str) -> None:
             metadata={"image/png": {"alt": alt}},
             raw=True,
         )
-        folded = f"<details><summary>The figure in words</summary>{html.escape(alt)}</details>"
-        display({"text/html": folded, "text/plain": alt}, raw=True)
+        description = folded("The figure in words", alt)
+        display({"text/html": description, "text/plain": alt}, raw=True)
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close(figure)
 
@@ -189,9 +194,10 @@ def bars(
         axes.set_ylim(len(labels) - 0.5, -0.5)  # the first label on top
         axes.tick_params(axis="y", length=0)
         if log:
-            axes.set_xscale("log")
-            axes.xaxis.set_major_formatter("{x:g}")
-            axes.set_xlim(min(ends) / 3, max(ends) * 3)
+            numbers = [form.format(value) for values in series.values() for value in values]
+            room = max(_text_size(number, 10)[0] for number in numbers) + 0.25
+            names = max(_text_size(label, 11)[0] for label in labels)
+            _log_axis(axes, ends, reference, room / max(1.0, 7.6 - names))
         else:
             axes.set_xlim(0, max([*ends, 0.0]) * 1.15 or 1)
         if reference is not None:
@@ -201,6 +207,33 @@ def bars(
         if len(series) > 1:
             figure.legend(loc="outside lower center", ncols=min(4, len(series)))
     return figure
+
+
+def _log_axis(axes: Any, ends: Sequence[float], reference: float | None, room: float) -> None:
+    """A logarithmic axis for bars with these ends; ``room`` is a number's share of its length.
+
+    It begins at the reference where no bar goes to the left of that. All ticks are written the
+    same way, and there are ticks between the powers of ten where these are few.
+    """
+    from matplotlib.ticker import LogFormatterMathtext, LogLocator, NullFormatter
+
+    low, high = math.log10(min(ends)), math.log10(max(ends))
+    if reference is None:
+        low -= 0.5  # the shortest bar is a bar, too
+        left, right = 0.0, room
+    else:
+        start = math.log10(reference)
+        left, right = (room if beyond else 0.01 for beyond in (low < start, high > start))
+        low, high = min(low, start), max(high, start)
+    span = max(high - low, 0.1) / (1 - min(left + right, 0.8))
+    low, high = low - left * span, high + right * span
+    axes.set_xscale("log")
+    axes.set_xlim(10**low, 10**high)
+    plain = high < 5 and low > -4
+    fine = high - low < 2
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if fine else (1,), numticks=20))
+    axes.xaxis.set_major_formatter("{x:g}" if plain else LogFormatterMathtext())
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def matrix(
@@ -723,10 +756,17 @@ def layered(
     return side_by_side([Panel(boxes, arrows, frames)], direction=direction, title=title)
 
 
-def side_by_side(panels: Sequence[Panel], *, direction: str = "down", title: str = "") -> Any:
+def side_by_side(
+    panels: Sequence[Panel],
+    *,
+    direction: str = "down",
+    title: str = "",
+    breadth: float = math.inf,
+) -> Any:
     """Layered drawings beside each other, with one legend, as a matplotlib ``Figure``.
 
-    Raises :class:`WorkbookError` when there is nothing to draw.
+    A drawing that would make the figure broader than ``breadth`` inches begins a new row. Raises
+    :class:`WorkbookError` when there is nothing to draw.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -742,40 +782,58 @@ def side_by_side(panels: Sequence[Panel], *, direction: str = "down", title: str
         max(layout.width, _text_size(panel.title, 12, True)[0])
         for panel, layout in zip(panels, layouts, strict=True)
     ]
-    total = sum(widths) + gap * (len(panels) - 1)
+    lines: list[list[int]] = [[]]
+    for k, wide in enumerate(widths):
+        before = sum(widths[j] + gap for j in lines[-1])
+        if lines[-1] and before + wide + 2 * edge > breadth:
+            lines.append([])
+        lines[-1].append(k)
+    totals = [sum(widths[k] for k in line) + gap * (len(line) - 1) for line in lines]
+    total = max(totals)
     head = 0.35 if title else 0.0
     heading = 0.4 if any(panel.title for panel in panels) else 0.0
     used = {box.kind for panel in panels for box in panel.boxes}
     rows, legend_width = _legend_rows([k for k in PATTERN_COLOURS if k in used], max(total, 4.0))
     width = max(total, legend_width, _text_size(title, 12, True)[0]) + 2 * edge
-    tall = max(layout.height for layout in layouts)
-    height = tall + head + heading + 0.28 * len(rows) + 0.15 + 2 * edge
+    talls = [max(layouts[k].height for k in line) + heading for line in lines]
+    height = sum(talls) + 0.4 * (len(lines) - 1) + head + 0.28 * len(rows) + 0.15 + 2 * edge
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(width, height))
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_xlim(0, width)
         axes.set_ylim(height, 0)
         axes.axis("off")
-        left = (width - total) / 2
-        for panel, layout, wide in zip(panels, layouts, widths, strict=True):
-            moved = _moved(layout, left + (wide - layout.width) / 2, edge + head + heading)
-            _draw_groups(axes, moved, panel.grouped, down)
-            _draw_frames(axes, moved, panel.frames, down)
-            _draw_wires(axes, moved, down)
-            for box, place_ in zip(panel.boxes, moved.boxes, strict=True):
-                _draw_box(axes, box, place_)
-            if panel.title:
-                spot = (left + wide / 2, edge + head + 0.1)
-                axes.text(*spot, panel.title, fontsize=12, weight="bold", va="center", ha="center")
-            left += wide + gap
-            if panel is not panels[-1]:
-                axes.plot(
-                    [left - gap / 2] * 2, [edge + head, edge + head + heading + tall], "#DDDDDD"
-                )
+        top = edge + head
+        for line, across, tall in zip(lines, totals, talls, strict=True):
+            left = (width - across) / 2
+            for k in line:
+                panel, wide = panels[k], widths[k]
+                moved = _moved(layouts[k], left + (wide - layouts[k].width) / 2, top + heading)
+                _draw_panel(axes, panel, moved, down)
+                if panel.title:
+                    style: dict[str, Any] = {
+                        "fontsize": 12,
+                        "weight": "bold",
+                        "va": "center",
+                        "ha": "center",
+                    }
+                    axes.text(left + wide / 2, top + 0.1, panel.title, **style)
+                left += wide + gap
+                if k != line[-1]:
+                    axes.plot([left - gap / 2] * 2, [top, top + tall], "#DDDDDD")
+            top += tall + 0.4
         _draw_legend(axes, rows, height - edge - 0.28 * len(rows), width)
         if title:
             axes.text(edge, edge + 0.1, title, fontsize=12, weight="bold", va="center")
     return figure
+
+
+def _draw_panel(axes: Any, panel: Panel, layout: Layout, down: bool) -> None:
+    _draw_groups(axes, layout, panel.grouped, down)
+    _draw_frames(axes, layout, panel.frames, down)
+    _draw_wires(axes, layout, down)
+    for box, where in zip(panel.boxes, layout.boxes, strict=True):
+        _draw_box(axes, box, where)
 
 
 def _draw_box(axes: Any, box: Box, where: tuple[float, float, float, float]) -> None:

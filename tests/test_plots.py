@@ -283,3 +283,40 @@ for seed in range(12):
         for _ in range(3)
     }
     assert len(texts) == 1
+
+
+def axis_of(values, **settings):
+    figure = plots.bars(["one", "two"], {"a": values}, log=True, **settings)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    low, high = axes.get_xlim()
+    ticks = [t.get_text() for t in axes.get_xticklabels()]
+    at = axes.get_xticks()
+    inside = [text for text, x in zip(ticks, at, strict=True) if low <= x <= high]
+    right = max(note.get_window_extent().x1 for note in axes.texts)
+    return (low, high), inside, right, axes.get_window_extent().x1
+
+
+def test_a_log_axis_writes_all_ticks_alike_and_holds_all_numbers():
+    _, ticks, number, edge = axis_of([4, 46_799_708], form="{:,.0f}")
+    assert len(ticks) >= 7
+    assert all(text.startswith("$") for text in ticks)
+    assert number < edge
+
+
+def test_a_log_axis_of_ratios_begins_at_the_reference_unless_a_bar_goes_below():
+    (low, _), ticks, number, edge = axis_of([1.08, 7.35], reference=1)
+    assert 0.9 < low < 1
+    assert ticks[:3] == ["1", "2", "5"]
+    assert number < edge
+    (low, _), _, _, _ = axis_of([0.5, 7.35], reference=1)
+    assert low < 0.5
+
+
+def test_a_row_of_panels_that_would_be_too_broad_goes_on_below():
+    panel = plots.Panel([plots.Box(("an operator",))], [], title="A title")
+    one, beside = plots.side_by_side([panel]), plots.side_by_side([panel] * 3)
+    below = plots.side_by_side([panel] * 3, breadth=1.1 * one.get_figwidth())
+    assert below.get_figwidth() < 0.5 * beside.get_figwidth()
+    assert below.get_figheight() > 1.5 * beside.get_figheight()
+    assert [t.get_text() for t in below.axes[0].texts].count("A title") == 3
