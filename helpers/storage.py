@@ -243,6 +243,34 @@ POOL_COLOURS = plots.SERIES
 """The colours of pools in the order of their numbers, again from the first when they run out."""
 
 
+def _label_pools(axes: Any, middles: Sequence[float], top: float, steps: int) -> None:
+    """The number of each pool right of the drawing, tied to its pool where it must stand apart."""
+    least = min(0.05, 0.97 / max(1, len(middles))) * top  # from line to line
+    places = list(middles)
+    for k in range(1, len(places)):
+        places[k] = max(places[k], places[k - 1] + least)
+    for k in reversed(range(len(places))):
+        above = places[k + 1] - least if k + 1 < len(places) else top - least / 2
+        places[k] = min(places[k], above)
+    for pool, (middle, place) in enumerate(zip(middles, places, strict=True)):
+        axes.annotate(
+            f"pool {pool}",
+            (steps, middle),
+            (steps * 1.04, place),
+            va="center",
+            fontsize=9,
+            annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": plots.GREY,
+                "linewidth": 0.8,
+                "shrinkA": 0,
+                "shrinkB": 0,
+                "relpos": (0, 0.5),
+            },
+        )
+
+
 def _figure(plan: Plan, title: str) -> Any:
     import matplotlib
     from matplotlib.figure import Figure
@@ -261,9 +289,7 @@ def _figure(plan: Plan, title: str) -> Any:
         for pool, (low, high) in enumerate(pairwise(bases)):
             shade = plots.tint(POOL_COLOURS[pool % len(POOL_COLOURS)], 0.12)
             above.axhspan(low / unit, high / unit, color=shade, linewidth=0)
-            if high - low > 0.04 * plan.planned_bytes:
-                middle = (low + high) / 2 / unit
-                above.text(steps * 1.01, middle, f"pool {pool}", va="center", fontsize=9)
+        _label_pools(above, [(low + high) / 2 / unit for low, high in pairwise(bases)], top, steps)
         for tensor in plan.tensors:
             above.add_patch(
                 Rectangle(
