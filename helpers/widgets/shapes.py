@@ -59,14 +59,14 @@ def ink(fill: str) -> str:
 
 
 def picture(width: float, height: float, shapes: Iterable[str], alt: str) -> str:
-    """The shapes as one picture on white, at most ``width`` pixels wide and no wider than the page.
+    """The shapes as one picture on white, ``width`` pixels wide and no wider than the page.
 
     ``alt`` says what it shows to who cannot see it.
     """
     return (
         f'<svg role="img" aria-label="{html.escape(alt, quote=True)}" '
         f'viewBox="0 0 {width:g} {height:g}" font-family="{plots.FONT}, sans-serif" '
-        f'style="width: 100%; max-width: {width:g}px; height: auto; background: white">'
+        f'style="width: {width:g}px; max-width: 100%; height: auto; background: white">'
         f"{''.join(shapes)}</svg>"
     )
 
