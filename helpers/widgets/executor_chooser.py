@@ -24,7 +24,7 @@ from helpers import cost, plots
 from helpers.cost import Bill
 from helpers.errors import WorkbookError, whole_number
 from helpers.measure import human
-from helpers.widgets.frame import View, explore
+from helpers.widgets.frame import Shown, View, explore
 
 REQUESTS = (*(digit * 10**power for power in range(7) for digit in (1, 3)), 10**7)
 """The numbers of requests on the slider."""
@@ -371,7 +371,7 @@ def explorer(
     *,
     n: int = 300,
     weight: float = 0.9,
-) -> ipywidgets.VBox:
+) -> Shown:
     """Choose among the candidates of ``services``, for requests whose lengths are those given.
 
     ``measured`` has services of the same names with measured seconds: drawn as points, with a

@@ -17,7 +17,7 @@ import ipywidgets
 from helpers import ir, modules, passes, plots
 from helpers.errors import WorkbookError
 from helpers.widgets import drawings
-from helpers.widgets.frame import View, explore
+from helpers.widgets.frame import STATIC_BREADTH, Shown, View, explore
 
 WALKS = {"constants": "FoldConstant", "liveness": "DeadCodeElimination"}
 """The walks, and the pass that each leads to."""
@@ -234,16 +234,21 @@ def _and(names: Sequence[str]) -> str:
 # --- what is shown --------------------------------------------------------------------------------
 
 
-def explorer(programs: Mapping[str, Any], walk: str = "constants") -> ipywidgets.VBox:
+def explorer(
+    programs: Mapping[str, Any], walk: str = "constants", *, static: Sequence[str] = ()
+) -> Shown:
     """Display small programs, to step over their vertices forwards (``constants``) or backwards.
 
     ``programs`` maps a name to what :func:`constants` or :func:`liveness` takes; ``walk`` names one
-    of these. The last step shows what is left, and what TVM's pass leaves.
+    of these. The last step shows what is left, and what TVM's pass leaves. The static form shows
+    the programs named in ``static``, without it the first.
     """
     if walk not in WALKS:
         raise WorkbookError(f"The walk is one of {', '.join(WALKS)}, not {walk!r}.")
     if not programs:
         raise WorkbookError("Give at least one program, by a name.")
+    if unknown := [name for name in static if name not in programs]:
+        raise WorkbookError(f"The static form is to show {unknown[0]!r}, which is no program here.")
     make = constants if walk == "constants" else liveness
     walks = {name: make(x) for name, x in programs.items()}
     tvms = {name: tuple(ir.graph(passes.run(x, WALKS[walk])).calls) for name, x in programs.items()}
@@ -277,8 +282,8 @@ def explorer(programs: Mapping[str, Any], walk: str = "constants") -> ipywidgets
     return explore(
         {"program": program, "step": step},
         view,
-        static=figure(walks[first]),
-        alt=alt_text(walks[first]),
+        static=figure({name: walks[name] for name in static or [first]}),
+        alt=alt_text({name: walks[name] for name in static or [first]}),
         rows=[[program, step]] if len(walks) > 1 else [[step]],
     )
 
@@ -369,20 +374,31 @@ def _counted(operators: Mapping[str, int]) -> str:
 # --- the static form ------------------------------------------------------------------------------
 
 
-def _main_steps(walk: Walk) -> list[int]:
+def _main_states(walks: Mapping[str, Walk]) -> list[tuple[Walk, int, str]]:
+    """(walk, step, title): of one walk its main steps, of several the end of each."""
+    if len(walks) > 1:
+        return [(walk, len(walk.visits), name) for name, walk in walks.items()]
+    (walk,) = walks.values()
     count = len(walk.visits)
-    return [(count + 1) // 2, count, count + 1]
+    half = (count + 1) // 2
+    steps = {half: f"after {half} steps", count: "all visited", count + 1: "what is left"}
+    return [(walk, step, title) for step, title in steps.items()]
 
 
-def figure(walk: Walk) -> Any:
-    """The walk half way, at its end, and what is left, as a matplotlib ``Figure``."""
-    titles = {len(walk.visits): "all visited", len(walk.visits) + 1: "what is left"}
-    panels = [
-        panel(walk, step, titles.get(step, f"after {step} steps")) for step in _main_steps(walk)
-    ]
-    return plots.side_by_side(panels)
+def figure(walks: Mapping[str, Walk]) -> Any:
+    """One walk half way, at its end, and what is left; or several walks at their ends.
+
+    The result is a matplotlib ``Figure``.
+    """
+    panels = [panel(walk, step, title) for walk, step, title in _main_states(walks)]
+    if len(walks) > 1:
+        panels = [replace(p, boxes=[replace(b, mark="") for b in p.boxes]) for p in panels]
+    return plots.side_by_side(panels, breadth=STATIC_BREADTH)
 
 
-def alt_text(walk: Walk) -> str:
+def alt_text(walks: Mapping[str, Walk]) -> str:
     """What :func:`figure` shows, in words made from the same data."""
-    return " ".join(said(walk, step).replace("\n", " ") for step in _main_steps(walk))
+    return " ".join(
+        f"{title}: {said(walk, step)}".replace("\n", " ")
+        for walk, step, title in _main_states(walks)
+    )

@@ -18,6 +18,9 @@ from IPython.display import display
 from helpers import plots
 from helpers.errors import WorkbookError
 
+STATIC_BREADTH = 9.5
+"""How broad a static figure may be, in inches; a broader one is made smaller to fit a page."""
+
 
 @dataclass(frozen=True)
 class View:
@@ -29,6 +32,13 @@ class View:
 
     picture: str
     words: str
+
+
+class Shown(ipywidgets.VBox):
+    """The box of an explorer, which is in the page already: as a cell's result it is not shown."""
+
+    def _ipython_display_(self) -> None:
+        """Display nothing: as the last line of a cell the box would stand there twice."""
 
 
 def image(figure: Any, alt: str) -> str:
@@ -44,14 +54,15 @@ def explore(
     alt: str,
     rows: Sequence[Sequence[ipywidgets.Widget]] = (),
     slow: bool = False,
-) -> ipywidgets.VBox:
+) -> Shown:
     """Display the controls and, below them, what ``view`` makes of their values.
 
     ``view`` is called with the controls' values by name, at first and whenever one changes. A
     :class:`WorkbookError` that it raises is shown as its sentence. ``static`` is a figure of the
     main states and ``alt`` its alt text. ``rows`` arranges the controls (and what else belongs
     beside them); without it they stand in one column. ``slow`` says that a view takes more than
-    a moment: a sign of work is shown until it is there. Returns the box that was displayed.
+    a moment: a sign of work is shown until it is there. Returns the box that was displayed; to
+    give it as a cell's result displays nothing more.
     """
     picture = ipywidgets.HTML()
     words = ipywidgets.HTML()
@@ -71,7 +82,7 @@ def explore(
     update()
     wrap = {"flex_flow": "row wrap"}  # in a narrow window nothing is cut off
     lines = [ipywidgets.HBox(list(row), layout=wrap) for row in rows] or list(controls.values())
-    box = ipywidgets.VBox([*lines, words, picture, own_keys()])
+    box = Shown([*lines, words, picture, own_keys()])
     show(box, {"image/png": base64.b64encode(plots.png(static)).decode("ascii")}, alt)
     return box
 
@@ -102,10 +113,16 @@ def own_keys() -> ipywidgets.HTML:
 
 
 def show(widget: ipywidgets.Widget, static: Mapping[str, str], text: str) -> None:
-    """Display a widget with its static form: data by MIME type, and ``text`` as plain text."""
+    """Display a widget with its static form: data by MIME type, and ``text`` as plain text.
+
+    Where the static form is an image, its alt text follows as a folded description.
+    """
     live = widget._repr_mimebundle_()
     alt = {"image/png": {"alt": text}} if "image/png" in static else {}
     display({**live, **static, "text/plain": text}, metadata=alt, raw=True)
+    if alt:
+        folded = plots.folded("The stored figure in words", text)
+        display({"text/html": folded, "text/plain": text}, raw=True)
 
 
 def _said(words: str) -> str:

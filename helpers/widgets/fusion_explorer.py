@@ -16,7 +16,7 @@ import ipywidgets
 from helpers import fusion, ir, modules, plots
 from helpers.errors import WorkbookError, whole_number
 from helpers.widgets import drawings
-from helpers.widgets.frame import View, explore
+from helpers.widgets.frame import STATIC_BREADTH, Shown, View, explore
 
 KINDS = {
     "elementwise": "tanh",
@@ -116,7 +116,7 @@ class State:
         )
 
 
-def explorer(blocks: Mapping[str, Any] | None = None) -> ipywidgets.VBox:
+def explorer(blocks: Mapping[str, Any] | None = None) -> Shown:
     """Display a chain, a diamond or one of ``blocks``; what FuseOps makes of it is to be guessed.
 
     ``blocks`` maps names to functions, modules or zoo models of at most 20 operators, whose
@@ -254,7 +254,7 @@ def _bar(label: str, row: fusion.Row | fusion.Ledger) -> tuple[str, list[tuple[f
 
 
 def main_states() -> dict[str, State]:
-    """Six programs, each of which shows one thing."""
+    """Five programs, each of which shows one thing."""
     return {
         f"{form}: {', '.join(kinds)}" + (f"; max_depth {depth}" if depth < 256 else ""): State.of(
             program(form, kinds), depth
@@ -270,7 +270,7 @@ def main_states() -> dict[str, State]:
 
 
 def figure(states: Mapping[str, State]) -> Any:
-    """The kernels of each state, side by side, as a matplotlib ``Figure``."""
+    """The kernels of each state, in two rows, as a matplotlib ``Figure``."""
     panels = []
     for state in states.values():
         drawn = ir.drawing(ir.picture(state.fused, fold=False))
@@ -278,7 +278,7 @@ def figure(states: Mapping[str, State]) -> Any:
         limit = f"max_depth {state.max_depth}: " if state.max_depth < DEPTHS[-1] else ""
         title = f"{limit}{state.after.kernels} {noun}, {_kb(state.after.total)}"
         panels.append(plots.Panel(drawn.boxes, drawn.arrows, drawn.frames, title))
-    return plots.side_by_side(panels)
+    return plots.side_by_side(panels, breadth=STATIC_BREADTH)
 
 
 def alt_text(states: Mapping[str, State]) -> str:

@@ -1,6 +1,6 @@
 """Where a loop's elements lie in memory, in a layout and for sizes that one chooses.
 
-    box = layout_explorer.explorer()
+    layout_explorer.explorer()
 
 Memory is a line of cells, cut into cache lines of 64 bytes, each with 16 elements of float32. The
 elements that one inner loop visits are lit. In how many lines they lie is to be guessed first.
@@ -321,7 +321,7 @@ def alt_text() -> str:
 # --- the widgets ---------------------------------------------------------------------------------
 
 
-def explorer() -> ipywidgets.VBox:
+def explorer() -> frame.Shown:
     """Choose sizes, layout and innermost loop, guess the cache lines, and see them.
 
     Returns the box that is displayed.

@@ -1,6 +1,6 @@
 """The graph executor's memory plan, and one made by hand beside it.
 
-    box = memory_planner.explorer({"a block": plan, "SqueezeNet": other})
+    memory_planner.explorer({"a block": plan, "SqueezeNet": other})
 
 Each tensor is a box over the steps at which it is needed, in the band of its pool. For a program of
 up to 8 tensors every tensor can be given another pool: two that are needed at one step must not
@@ -336,7 +336,7 @@ def alt_text(plan: Plan, title: str = "") -> str:
 # --- the widgets ---------------------------------------------------------------------------------
 
 
-def explorer(plans: Mapping[str, Plan]) -> ipywidgets.VBox:
+def explorer(plans: Mapping[str, Plan]) -> frame.Shown:
     """Look at plans of ``storage.plan`` by name, and plan the small ones by hand.
 
     The first is shown at first, and is the one of the static form. Returns the box that is

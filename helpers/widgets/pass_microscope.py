@@ -13,7 +13,7 @@ import ipywidgets
 from helpers import differences, passes, plots
 from helpers.errors import WorkbookError
 from helpers.widgets import drawings
-from helpers.widgets.frame import View, explore
+from helpers.widgets.frame import STATIC_BREADTH, Shown, View, explore
 
 MOST_BOXES = 20  # a graph of more boxes is not drawn
 MOST_LINES = 60  # of a difference
@@ -29,7 +29,7 @@ class Stop:
 
 def explorer(
     programs: Mapping[str, Any], *, static: Sequence[tuple[str, int]] | None = None
-) -> ipywidgets.VBox:
+) -> Shown:
     """Display the passes of a pipeline, one at a time: counts, graph and text before and after.
 
     ``programs`` maps a name to a :class:`helpers.passes.Trace`, or to a function without arguments
@@ -243,7 +243,7 @@ def figure(steps: Sequence[passes.Step]) -> Any:
         steps[0].panels(max_boxes=MOST_BOXES)[0],
         *(s.panels(max_boxes=MOST_BOXES)[1] for s in steps),
     ]
-    return plots.side_by_side(panels)
+    return plots.side_by_side(panels, breadth=STATIC_BREADTH)
 
 
 def alt_text(steps: Sequence[passes.Step]) -> str:

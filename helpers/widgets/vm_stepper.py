@@ -23,7 +23,7 @@ from helpers.bytecode import Program
 from helpers.errors import WorkbookError, whole_number
 from helpers.instructions import If, Instruction, InvokePacked
 from helpers.stepper import Block, Event
-from helpers.widgets.frame import View, explore
+from helpers.widgets.frame import Shown, View, explore
 
 MOST = 3000
 """More instructions are not recorded."""
@@ -212,7 +212,7 @@ def case(
 # --- the explorer -------------------------------------------------------------------------------
 
 
-def explorer(cases: Mapping[str, Case]) -> ipywidgets.VBox:
+def explorer(cases: Mapping[str, Case]) -> Shown:
     """Step through the runs of ``cases`` with a slider, buttons and a player."""
     if not cases:
         raise WorkbookError("There is no case to step through: case(...) makes one.")

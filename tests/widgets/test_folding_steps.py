@@ -171,11 +171,32 @@ def test_the_boxes_stay_where_they_are(shown):
 
 def test_static_form_says_what_it_shows(shown):
     folding_steps.explorer({"one": smallest()})
-    (bundle,) = shown
-    assert bundle["text/plain"] == folding_steps.alt_text(constants(smallest()))
+    bundle, folded = shown
+    words = folding_steps.alt_text({"one": constants(smallest())})
+    assert bundle["text/plain"] == folded["text/plain"] == words
+    assert folded["text/html"].startswith("<details>")
+    assert len(folded) == 2
     assert "What is left: 1 operator (1 multiply)" in bundle["text/plain"]
-    figure = folding_steps.figure(constants(smallest()))
+    figure = folding_steps.figure({"one": constants(smallest())})
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert texts.count("gone") == 5
     assert "all visited" in texts
-    assert plots.png(figure) == plots.png(folding_steps.figure(constants(smallest())))
+    assert plots.png(figure) == plots.png(folding_steps.figure({"one": constants(smallest())}))
+
+
+def test_static_form_of_several_programs(shown):
+    programs = {"one": smallest(), "other": smallest(), "third": smallest()}
+    folding_steps.explorer(programs, static=["one", "third"])
+    words = shown[0]["text/plain"]
+    assert words.startswith("one: Step 8 of 8: v7 multiply is not constant")
+    assert words.count("third: Step 8 of 8") == 1
+    assert "other" not in words
+    with pytest.raises(WorkbookError, match="'fourth', which is no program here"):
+        folding_steps.explorer(programs, static=["fourth"])
+
+
+def test_the_box_as_a_result_of_a_cell_displays_nothing_more(shown):
+    from IPython.core.interactiveshell import InteractiveShell
+
+    box = folding_steps.explorer({"one": smallest()})
+    assert InteractiveShell.instance().display_formatter.format(box) == ({}, {})
