@@ -18,7 +18,7 @@ from IPython.display import display
 from helpers import plots
 from helpers.errors import WorkbookError
 
-STATIC_BREADTH = 9.5
+STATIC_BREADTH = 10.0
 """How broad a static figure may be, in inches; a broader one is made smaller to fit a page."""
 
 
