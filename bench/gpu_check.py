@@ -28,6 +28,7 @@ import numpy as np
 from helpers import WorkbookError, cuda_source, use_tvm, zoo
 from helpers.errors import exit_with_sentence
 from helpers.relax_build import module_of
+from helpers.tvm_errors import reason
 
 RECORD = Path(__file__).with_name("gpu_record.json")
 ELEMENTS = 2**26
@@ -161,6 +162,8 @@ def models(check: Check, names: list[str]) -> dict[str, Any]:
                 found[name]["seconds"] = check.seconds(code, *_arrays(model))
         except WorkbookError as error:
             found[name] = {"refused": str(error).splitlines()[0]}
+        except Exception as error:  # the other models are still to be checked
+            found[name] = {"near": False, "failed": reason(error)}
         print(f"{name:18}{found[name]}", flush=True)
     return found
 
@@ -246,7 +249,7 @@ def copies(check: Check) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Check what the command line asks for; 1 when a model is out of tolerance."""
+    """Check what the command line asks for; 1 when a part fails or a model is out of tolerance."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--dry-run", action="store_true", help="compile all, run and write nothing")
     parser.add_argument("--models", nargs="*", metavar="MODEL", help="default: the whole zoo")
@@ -256,6 +259,7 @@ def main() -> int:
     use_tvm("relax", quiet=True)
     check = Check(arguments.dry_run, arguments.seconds)
     found: dict[str, Any] = {}
+    failed = []
     for name, section in (
         ("bandwidth", bandwidth),
         ("fusion", fusion),
@@ -263,15 +267,23 @@ def main() -> int:
         ("batches", batches),
         ("copies", copies),
     ):
-        found[name] = section(check)
+        try:
+            found[name] = section(check)
+        except WorkbookError:
+            raise
+        except Exception as error:  # what else can be measured is still of use
+            found[name] = {"failed": reason(error)}
+            failed.append(name)
         print(f"{name}: {json.dumps(found[name])}", flush=True)
     found["models"] = models(check, zoo.names() if arguments.models is None else arguments.models)
-    failed = [name for name, one in found["models"].items() if one.get("near") is False]
+    failed += [name for name, one in found["models"].items() if one.get("near") is False]
     if check.dry_run:
         print("Compiled for CUDA, nothing was run: no record is written.")
         return 0
     arguments.record.write_text(json.dumps({**about(check), **found}, indent=1) + "\n")
-    print(f"Written: {arguments.record}. Out of tolerance: {', '.join(failed) or 'none'}.")
+    print(
+        f"Written: {arguments.record}. Failed or out of tolerance: {', '.join(failed) or 'none'}."
+    )
     return min(len(failed), 1)
 
 
