@@ -196,7 +196,7 @@ def test_static_form_of_several_programs(shown):
 
 
 def test_the_box_as_a_result_of_a_cell_displays_nothing_more(shown):
-    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.core.formatters import DisplayFormatter
 
     box = folding_steps.explorer({"one": smallest()})
-    assert InteractiveShell.instance().display_formatter.format(box) == ({}, {})
+    assert DisplayFormatter().format(box) == ({}, {})
