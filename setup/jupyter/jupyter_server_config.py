@@ -2,5 +2,5 @@
 
 from helpers import saving
 
-c = get_config()  # noqa: F821 - Jupyter defines it
+c = get_config()  # type: ignore[name-defined]  # noqa: F821 - Jupyter defines it
 c.ContentsManager.pre_save_hook = saving.drop_views
