@@ -6,6 +6,7 @@ runs in a fork after the whole lab; here, too, answers are tried after the lab h
 """
 
 import contextlib
+import os
 import signal
 from types import SimpleNamespace
 
@@ -16,6 +17,8 @@ from helpers.grading import checks, encoding
 from helpers.grading.hidden import mutated
 
 HIDDEN = {lab: bank["HIDDEN"] for lab, bank in BANKS.items() if "HIDDEN" in bank}
+SECRET = b"the secret of the tests"
+SECRETS = int(os.environ.get("SECRETS", "2"))  # further secrets to draw with; set it to try more
 SECONDS = 3  # for a wrong answer; the reference has what the check allows
 
 
@@ -28,10 +31,10 @@ class HiddenLab(Lab):
             self.answers[cell.id] = cell.source
         self.execute(cell.source, cell.id)
 
-    def value(self, number, question, index):
+    def value(self, number, question, index, secret=SECRET):
         """What the answer that stands gives on a check, as it would arrive outside."""
         check = HIDDEN[number][question][index]
-        inputs = check.inputs(b"the secret of the tests", LABS[number].name, question, index)
+        inputs = check.inputs(secret, LABS[number].name, question, index)
         value = eval(check.probe, {**self.space, **inputs})
         return encoding.loads(encoding.dumps(value)), inputs
 
@@ -104,6 +107,15 @@ class HiddenSuite:
                         refusing.add(index)
                         known.add((question, index))
         return found
+
+    def test_the_reference_gives_a_value_whatever_is_drawn(self, lab):
+        for question, banked in HIDDEN[self.number].items():
+            for index, check in enumerate(banked):
+                if check.draw is None or check.own:
+                    continue
+                for number in range(SECRETS):
+                    with limited(check.timeout):
+                        lab.value(self.number, question, index, b"another secret, %d" % number)
 
     def test_every_question_has_hidden_checks(self, lab):
         assert HIDDEN[self.number].keys() == lab.answers.keys()

@@ -510,9 +510,9 @@ FUNCTIONS = (
     "for name, count, size in (('main', 6, 8), ('f', 3, 5), ('g', 2, 4))}"
 )
 CALLED = (
-    "[[[[frame.function.name, frame.dst, [v.function.name if isinstance(v, Closure) else plain(v) "
-    "for v in frame.registers]] for frame in machine.frames] "
-    "or plain(machine.result) "
+    "[[[[frame.function.name, frame.dst, [shown(v) for v in frame.registers]] "
+    "for frame in machine.frames] or shown(machine.result) "
+    "for shown in [lambda v: v.function.name if isinstance(v, Closure) else plain(v)] "
     "for name, *fields in case "
     "for i in [{'Ret': bytecode.Ret, 'Invoke': Invoke, 'AllocClosure': AllocClosure, "
     "'InvokeClosure': InvokeClosure}[name]"
