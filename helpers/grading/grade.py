@@ -293,12 +293,27 @@ class _Submission:
         how = reply.status if reply.status.startswith("SIG") else "it ended itself"
         return "ended", f"The process that ran the answer has ended ({how}).", ""
 
+    def _unanswered(self, upto: str) -> str:
+        """Why the lab's own blank answer was called: one sentence."""
+        names = [question.name for question in self._lab.questions if not question.by_hand]
+        names = names[: names.index(upto)]
+        failed = [name for name in names if self._attempted(name) and name in self._harmful]
+        blank = [name for name in names if not self._attempted(name)]
+        why = []
+        if blank:
+            why.append(f"{', '.join(blank)} {'is' if len(blank) == 1 else 'are'} blank")
+        if failed:
+            why.append(f"{', '.join(failed)} did not run to the end")
+        if not why:
+            return "It needs a function that is asked for, and that no answer defines by its name."
+        return f"It needs an earlier answer, and {', and '.join(why)}."
+
     def _error(self, last: dict[str, Any], question: str) -> str:
         """One sentence on an exception, of which the learner's code has chosen little."""
         name = str(last["error"])
         name = name if name in _KNOWN_ERRORS else "an exception of its own"
         if name == "NotImplementedError" and last.get("message") == "your code here":
-            return "It needs an earlier answer, which is blank."
+            return self._unanswered(question)
         text = f"It raised {name}"
         place, line = last.get("in"), last.get("line")
         if isinstance(place, str) and place in self._sources and isinstance(line, int):
