@@ -135,6 +135,8 @@ def report(path: Path, found: dict[str, str]) -> str:
     end = f"Lab {path.stem[:2]}: public checks passed for {len(passed)} of {len(found)} questions."
     if len(passed) == len(found):
         end += " A grader tries more cases than these."
+    if own := variants.name():
+        end += f" What is drawn was drawn for {own}."
     return "\n".join([*found.values(), "", end])
 
 

@@ -144,6 +144,7 @@ def test_passing_never_claims_more_than_the_public_checks(tmp_path):
         tmp_path / "03_x.ipynb", {"q1": "Question q1: public checks passed (1 of 1)"}
     )
     assert "public checks passed for 1 of 1" in text
+    assert "drawn for" not in text
     assert "A grader tries more cases" in text
     assert "all" not in text.lower().split()
 
@@ -379,3 +380,10 @@ def test_the_build_does_not_write_over_an_answered_lab(tmp_path, capsys):
 
     git(tmp_path, "commit", "--quiet", "-am", "a mistake")
     assert build_notebooks.differences(tmp_path) != []
+
+
+def test_verify_says_whose_variant_it_ran(monkeypatch, tmp_path):
+    monkeypatch.setenv("VARIANT", " Ada ")
+    passed = {"q1": "Question q1: public checks passed (1 of 1)"}
+    text = verify.report(tmp_path / "03_x.ipynb", passed)
+    assert text.endswith("What is drawn was drawn for ada.")
