@@ -209,7 +209,8 @@ def handed_in(tmp_path):
 
 def test_each_student_has_at_most_one_notebook_for_a_lab(handed_in):
     found = submission.find(handed_in, ["91_bytes", "92_relay"])
-    assert found.ignored == ["README.md", "eve"]
+    assert found.loose == ["README.md", "eve"]
+    assert found.of_no_lab == ["dave/91_bytes2.ipynb"]
     read = {name: [(f.data, *f.notes) for f in files] for name, files in found.notebooks.items()}
     assert read == {
         "alice": [
@@ -225,6 +226,27 @@ def test_each_student_has_at_most_one_notebook_for_a_lab(handed_in):
         "victor": [(b"", "The file is larger than 50 MB.")],
         "walter": [],
     }
+
+
+def test_what_is_of_no_lab_is_named_once_for_each_student(tmp_path):
+    for name in ("zoe/deep/down/first.ipynb", "zoe/b.ipynb", "zoe/notes.txt", "yan/91_bytes.ipynb"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    with zipfile.ZipFile(tmp_path / "xia.zip", "w") as archive:
+        archive.writestr("lab/91_bytes.ipynb", b"")
+        archive.writestr("lab/bytes.ipynb", b"x")
+    found = submission.find(tmp_path, ["91_bytes"])
+    assert found.of_no_lab == ["xia/lab/bytes.ipynb", "zoe/b.ipynb and 1 more"]
+    empty = "The file is empty (0 bytes): probably the upload failed."
+    assert [one.notes for name in ("xia", "yan") for one in found.notebooks[name]] == [(empty,)] * 2
+
+
+def test_a_list_of_names_has_an_end():
+    assert submission.named(["a", "b\n"]) == "a, b\\n"
+    listed = submission.named([f"s{k}" for k in range(25)])
+    assert listed.startswith("s0, s1, ")
+    assert listed.endswith("s19 and 5 more")
 
 
 def test_of_an_archive_only_what_counts_is_in_memory(tmp_path, monkeypatch):
@@ -393,7 +415,7 @@ def test_a_relay_answer_is_rebuilt_without_its_code(graded, name):
 def test_a_link_to_the_solution_is_not_followed(graded):
     record = result(graded, "link")
     assert record["points"] == 0
-    assert "The file is a link." in record["notes"]
+    assert record["notes"] == ["The file is a link."]
 
 
 @needs_sandbox
@@ -404,7 +426,7 @@ def test_a_name_harms_nothing(graded):
     inside = {path.resolve().relative_to(graded.resolve()).parts[0] for path in graded.rglob("*")}
     assert inside == {
         "results", "feedback", "oracles", "grades.csv", "canvas.csv", "moodle.csv",
-        "summary.html", "summary.json",
+        "summary.html", "summary.json", "variants",
     }  # fmt: skip
     with (graded / "grades.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -425,11 +447,12 @@ class Tags(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.found = set()
+        self.found, self.links = set(), set()
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         self.found.add((tag, *sorted(name for name, _ in attrs)))
+        self.links |= {value for name, value in attrs if name == "href"}
 
 
 @needs_sandbox
@@ -440,9 +463,16 @@ def test_no_submission_scripts_a_page(graded):
         ("html", "lang"), ("head",), ("meta", "charset"), ("meta", "content", "http-equiv"),
         ("meta", "content", "name"), ("title",), ("style",), ("body",), ("h1",), ("h2",), ("h3",),
         ("p",), ("table",), ("caption",), ("tr",), ("th",), ("td",),
+        ("a", "href"),
     }  # fmt: skip
     for page in pages:
-        assert Tags(page.read_text(encoding="utf-8")).found <= ours, page
+        tags = Tags(page.read_text(encoding="utf-8"))
+        assert tags.found <= ours, page
+        assert tags.links == (
+            {f"feedback/{feedback.name}" for feedback in graded.glob("feedback/*.html")}
+            if page.name == "summary.html"
+            else set()
+        )
 
 
 @needs_sandbox
@@ -463,6 +493,61 @@ def test_the_summary_counts_what_happened(graded):
     assert row["handed in"] == row["attempted"] == len(cases.RELAY)
     assert row["points"] == sum(points for _, points in cases.RELAY.values())
     assert row["kinds"]["right"] == 5
+    assert row["per cent"] == round(100 * row["points"] / (row["handed in"] * row["of"]), 1)
+
+
+@needs_sandbox
+def test_the_summary_names_who_ended_strangely(graded):
+    rows = json.loads((graded / "summary.json").read_text())["look at these"]
+    found = {(row["student"], row["kind"]): (row["questions"], row["what"]) for row in rows}
+    four = ["q1", "q2", "q3", "q4"]
+    empty = "The file is empty (0 bytes): probably the upload failed."
+    assert found["empty", "unreadable"] == (four, empty)
+    assert found["not-json", "unreadable"] == (
+        four, "The file is not a notebook: it is not JSON."
+    )  # fmt: skip
+    assert found["link", "unreadable"] == (four, "The file is a link.")
+    assert found["missing-cell", "missing"] == (["q4"], "The answer cell is missing.")
+    assert "SIGABRT" in found["abort", "ended"][1]
+    assert "did not end" in found["harmful-q1-only", "time"][1]
+    assert "and no others" in found["name-of-another-cell", "error"][1]
+    students = {row["student"] for row in rows}
+    assert not students & {
+        "right", "blank-q4", "blank-q2", "a-text-for-a-number", "returns-nothing",
+        "inputs-in-an-error", *cases.NAMES,
+    }  # fmt: skip
+    page = (graded / "summary.html").read_text(encoding="utf-8")
+    assert '<td><a href="feedback/empty.html">empty</a></td><td>91_bytes</td><td>q1' in page
+    assert page.index("Look at these yourself") < page.index("Points</caption>")
+
+
+def test_points_are_marked_where_no_answer_was_run():
+    def record(student, points, *states):
+        verdicts = [
+            {"question": f"q{k}", "state": state, "points": points / 2, "of": 4, "checks": []}
+            for k, state in enumerate(states)
+        ]
+        verdicts.append({"question": "q9", "state": "by hand", "points": 0, "of": 3, "checks": []})
+        return {"student": student, "lab": "91_bytes", "points": points, "of": 11, "notes": [],
+                "questions": verdicts}  # fmt: skip
+
+    students = {
+        "ada": (5, "graded", "graded"),
+        "bob": (0, "graded", "not attempted"),
+        "eve": (0, "unreadable", "unreadable"),
+        "kim": (0, "not attempted", "not attempted"),
+    }
+    records = [record(name, *rest) for name, rest in students.items()]
+    graded = cohort.Class(records, [*students, "zoe"], ["a.ipynb"], ["kim/lab.ipynb"])
+    page = report.summary_page(graded)
+    cells = ["5", "0", "0 (unreadable)", "0 (not attempted)", "-"]
+    for name, cell in zip(graded.students, cells, strict=True):
+        assert f'<tr><td><a href="feedback/{name}.html">{name}</a></td><td>{cell}</td></tr>' in page
+    assert "<td>q0</td><td>2 of 4</td><td>0.625</td><td>16</td><td>4</td>" in page
+    assert "<td>q9</td><td>0 of 4</td><td>-</td><td>-</td><td>3</td>" in page
+    assert "Not graded, its name begins with no lab&#x27;s name: kim/lab.ipynb." in page
+    assert "Loose in SUBMISSIONS, belongs to nobody: a.ipynb." in page
+    assert "Without a notebook: zoe." in page
 
 
 @needs_sandbox
@@ -579,6 +664,29 @@ def test_a_changed_submission_or_secret_is_graded_again(course, some, tmp_path):
 
 
 @needs_sandbox
+@pytest.mark.parametrize(
+    ("first", "then", "said"),
+    [({}, None, "with VARIANTS=1: add it"), (None, {}, "without VARIANTS=1: leave it out")],
+)
+def test_forgotten_variants_change_no_result(course, some, tmp_path, first, then, said):
+    class Stopped:
+        def run(self, tasks):
+            raise KeyboardInterrupt
+
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):  # nothing is graded yet: the other way may follow
+        grade_class(course, some, out, secret=SECRET, variants=then, pool=Stopped())
+    for name in SOME[1:]:
+        shutil.rmtree(some / name)
+    grade_class(course, some, out, secret=SECRET, variants=first, pool=Threads(1))
+    before = written(out)
+    with pytest.raises(WorkbookError, match=f"graded {said}, or grade into another folder"):
+        grade_class(course, some, out, secret=SECRET, variants=then, pool=Stopped())
+    assert written(out) == before
+    grade_class(course, some, out, secret=SECRET, variants=first, pool=Stopped())
+
+
+@needs_sandbox
 def test_a_cluster_gives_the_same_bytes(course, some, graded, tmp_path):
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
     local = distributed.LocalCluster(
@@ -605,7 +713,7 @@ def test_a_worker_that_lives_on_has_each_time_the_desk_that_is_asked_for(course,
             self.unsafe = unsafe
             made.append(unsafe)
 
-        def grade(self, lab, data, known):
+        def grade(self, lab, data, known, variant):
             return [], (f"unsafe: {self.unsafe}",)
 
         def close(self):

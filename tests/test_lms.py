@@ -114,7 +114,8 @@ CLASS = Class(
         record("=HYPERLINK(1)", "03_operator_fusion", 0, 3),
     ],
     ["=HYPERLINK(1)", "ada", "bob"],
-    [],
+    ["README.md"],
+    ["bob/lab3.ipynb"],
 )
 ROSTER = """\ufefffolder,Student,ID,SIS Login ID,Section,Email Address,Notes
 ada,"Lovelace, Ada",17,al17,A,ada@example.org,x
@@ -171,7 +172,7 @@ NAMES = ["=1+1", "+1", "-1", "@a", "Points Possible", 'Read, "me"', "a\nb", "\ud
 
 def test_no_name_is_a_formula_or_another_row_of_the_table():
     records = [record(lms.printable(name), "01_relay_ir", 1, 3) for name in NAMES]
-    graded = Class(records, NAMES, [])
+    graded = Class(records, NAMES)
     for text in (lms.canvas(graded, {}), lms.moodle(graded, {}), report.grades(graded)):
         text.encode()  # is UTF-8
         cells = [cell for row in rows(text) for cell in row]
@@ -209,11 +210,16 @@ def test_the_command_reads_the_roster_and_names_who_is_not_in_it(tmp_path, monke
     out = tmp_path / "out"
     out.mkdir()
     assert command.main([str(tmp_path), str(out), "--roster", str(path)]) == 0
-    assert "Not in " in capsys.readouterr().out
+    printed = capsys.readouterr().out.splitlines()
+    assert f"Not in {path}: bob." in printed
+    assert "Not graded, its name begins with no lab's name: bob/lab3.ipynb." in printed
+    assert "Loose in SUBMISSIONS, belongs to nobody: README.md." in printed
     first = (out / "moodle.csv").read_bytes()
     path.write_text(path.read_text() + "bob,19\n", encoding="utf-8")
     assert command.main([str(tmp_path), str(out), "--roster", str(path)]) == 0
-    assert "Not in " not in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "Not in " not in printed
+    assert "without a folder" not in printed
     assert first.splitlines()[0].startswith(b"Username")
     assert [row[0] for row in rows((out / "moodle.csv").read_text())] == [
         "ID number", "18", "17", "19"
@@ -221,3 +227,22 @@ def test_the_command_reads_the_roster_and_names_who_is_not_in_it(tmp_path, monke
     again = {path.name: path.read_bytes() for path in out.glob("*.csv")}
     assert command.main([str(tmp_path), str(out), "--roster", str(path)]) == 0
     assert again == {path.name: path.read_bytes() for path in out.glob("*.csv")}
+
+
+def test_the_command_names_the_rows_of_the_roster_without_a_folder(tmp_path, monkeypatch, capsys):
+    path, out = tmp_path / "roster.csv", tmp_path / "out"
+    path.write_text(
+        "folder,Student,ID,Section,Notes\n"
+        ",    Points Possible,,,\n"
+        ",,,,only a note\n"
+        'ada,"Lovelace, Ada",17,A,\n'
+        'carol,"Shaw, Carol",18,A,\n'
+        ',"Hopper, Grace",19,A,\n'
+        ",,20,A,\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr(command, "grade_class", lambda *a, **k: CLASS)
+    assert command.main([str(tmp_path), str(out), "--roster", str(path)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert f"In {path}, without a folder: carol, Hopper, Grace, 20." in printed
+    assert f"Not in {path}: =HYPERLINK(1), bob." in printed

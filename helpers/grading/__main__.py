@@ -12,7 +12,7 @@ from helpers.errors import WorkbookError, exit_with_sentence
 from helpers.grading import lms, report
 from helpers.grading.cohort import Cluster, Pool, Threads, grade_class
 from helpers.grading.sandbox import GIVEN_UP, ROOT
-from helpers.grading.submission import printable
+from helpers.grading.submission import named
 
 
 def show_progress(done: int, total: int) -> None:
@@ -60,9 +60,13 @@ def main(arguments: list[str] | None = None) -> int:
         print(file=sys.stderr)
     seconds = time.monotonic() - start
     print(f"{len(graded.records)} notebooks of {len(graded.students)} students, {seconds:.0f} s.")
-    unknown = [printable(name) for name in graded.students if roster and name not in roster]
-    if unknown:
-        print(f"Not in {options.roster}: {', '.join(unknown)}.")
+    for line in report.left_out(graded):
+        print(line)
+    if options.roster:
+        if unknown := [name for name in graded.students if name not in roster]:
+            print(f"Not in {options.roster}: {named(unknown)}.")
+        if absent := lms.absent(options.roster, graded.students):
+            print(f"In {options.roster}, without a folder: {named(absent)}.")
     print(f"Points: {options.out / 'grades.csv'}. Overview: {options.out / 'summary.html'}.")
     return 0
 

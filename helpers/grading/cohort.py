@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -166,7 +166,8 @@ class Class:
 
     records: list[Record]  # one for each notebook, by student and lab
     students: list[str]
-    ignored: list[str]
+    loose: list[str] = field(default_factory=list)  # names beside the students' folders
+    of_no_lab: list[str] = field(default_factory=list)  # notebooks: student/place
 
 
 def grade_class(
@@ -186,7 +187,8 @@ def grade_class(
     folder which variant is whose, where it is not the folder's own name; without, everybody has the
     common variant. ``progress`` is told
     how many notebooks are graded, of how many. Raises :class:`WorkbookError` when there is nothing
-    to grade, no sandbox, or a folder that names no variant.
+    to grade, no sandbox, a folder that names no variant, or results in ``out`` that were made with
+    variants where these are not, or the other way round.
     """
     labs = {lab.name: lab for lab in find_labs(root)}
     _labs.update({(str(root), name): lab for name, lab in labs.items()})
@@ -197,6 +199,7 @@ def grade_class(
     if not unsafe and (problem := sandbox_problem()):
         raise WorkbookError(f"{problem} UNSAFE=1 grades without a sandbox; see docs/grading.md.")
     _make_folder(out)
+    _keep_setting(out, "own" if variants is not None else "common")
     for path in out.rglob(_UNFINISHED):
         path.unlink()
     secret = secret or _own_secret(out)
@@ -222,7 +225,7 @@ def grade_class(
             records[place] = _keep_result(out, found[place], made)
             progress(len(found) - len(left) + count, len(found))
     graded = [record for record in records if record is not None]
-    return Class(graded, list(handed_in.notebooks), handed_in.ignored)
+    return Class(graded, list(handed_in.notebooks), handed_in.loose, handed_in.of_no_lab)
 
 
 def _variants(students: Iterable[str], variants: Mapping[str, str] | None) -> dict[str, str]:
@@ -239,6 +242,18 @@ def _variants(students: Iterable[str], variants: Mapping[str, str] | None) -> di
                 "one in the column Variant of a roster."
             ) from error
     return names
+
+
+def _keep_setting(out: Path, variant: str) -> None:
+    """Remember whose variants ``out`` is about; a result of the other kind is not overwritten."""
+    path = out / "variants"
+    kept = path.read_text(encoding="utf-8").strip() if path.exists() else variant
+    if kept != variant and any(out.glob("results/*/*.json")):
+        how, do = ("with", "add it") if kept == "own" else ("without", "leave it out")
+        raise WorkbookError(
+            f"This class was graded {how} VARIANTS=1: {do}, or grade into another folder."
+        )
+    write(path, f"{variant}\n")
 
 
 def _task(lab: Lab, secret: bytes, unsafe: bool) -> Task:
@@ -301,7 +316,7 @@ def _keep_result(out: Path, one: submission.Found, made: Record) -> Record:
         "variant": made["variant"],
         "points": round(sum(verdict["points"] for verdict in made["questions"]), 3),
         "of": sum(verdict["of"] for verdict in made["questions"]),
-        "notes": [*map(submission.printable, one.notes), *made["notes"]],
+        "notes": [*map(submission.printable, one.notes), *(made["notes"] if one.data else ())],
         "questions": made["questions"],
     }
     path = _result_path(out, one)

@@ -22,18 +22,15 @@ CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 MOODLE = ("Username", "ID number", "Email address")
 VARIANT = "Variant"
 _LOGINS = ("SIS Login ID", "Username")  # what the name of a folder stands for
+_POSSIBLE = "Points Possible"  # the name in Canvas's row of what a column is worth
 _UNIQUE = ("ID", "SIS User ID", "SIS Login ID", *MOODLE)
 
 Roster = Mapping[str, Mapping[str, str]]
 """For each folder, by the names of the columns above, who it is."""
 
 
-def read_roster(path: Path) -> Roster:
-    """Who the folders belong to, from a CSV file with the column ``folder`` and others above.
-
-    An export of the gradebook with that column added is one: other columns are not read. Raises
-    :class:`WorkbookError` when columns are missing, or when two rows are of one folder or person.
-    """
+def _people(path: Path) -> list[dict[str, str]]:
+    """The rows of a roster, by column."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             head, *rows = list(csv.reader(file)) or [[]]
@@ -46,10 +43,31 @@ def read_roster(path: Path) -> Roster:
             f"The roster {path} needs a column `{FOLDER}` and one or more of "
             f"{', '.join((*CANVAS, *MOODLE, VARIANT))}, separated by commas."
         )
+    cells = [zip(columns, row, strict=False) for row in rows]
+    return [{name: text.strip() for name, text in row if name and text.strip()} for row in cells]
+
+
+def absent(path: Path, students: Iterable[str]) -> list[str]:
+    """Who is in the roster and has none of these folders, in the order of the rows."""
+    folders = set(students)
+    names = []
+    for person in _people(path):
+        folder = person.get(FOLDER, "")
+        known = [person[name] for name in (*CANVAS, *MOODLE) if name in person]
+        name = folder or next(iter(known), "")
+        if name and folder not in folders and name != _POSSIBLE:
+            names.append(name)
+    return names
+
+
+def read_roster(path: Path) -> Roster:
+    """Who the folders belong to, from a CSV file with the column ``folder`` and others above.
+
+    An export of the gradebook with that column added is one: other columns are not read. Raises
+    :class:`WorkbookError` when columns are missing, or when two rows are of one folder or person.
+    """
     roster: dict[str, dict[str, str]] = {}
-    for row in rows:
-        cells = zip(columns, row, strict=False)
-        person = {name: text.strip() for name, text in cells if name and text.strip()}
+    for person in _people(path):
         folder = person.pop(FOLDER, "")
         if not folder:
             continue  # a row of somebody who has no folder, or of Canvas's points
@@ -75,11 +93,11 @@ def canvas(graded: Class, roster: Roster) -> str:
     The first row gives what each lab is worth.
     """
     labs, worth, points = _totals(graded)
-    rows = [["    Points Possible", "", "", "", "", *(worth[lab] for lab in labs)]]
+    rows = [[f"    {_POSSIBLE}", "", "", "", "", *(worth[lab] for lab in labs)]]
     for student in graded.students:
         person = _person(student, roster)
         name = person.get("Student", printable(student))
-        if "Points Possible" in name:  # Canvas would take the row for that of the points
+        if _POSSIBLE in name:  # Canvas would take the row for that of the points
             name = ""
         who = [name, *(person.get(column, "") for column in CANVAS[1:])]
         rows.append([*map(harmless, who), *(points.get((student, lab), "") for lab in labs)])

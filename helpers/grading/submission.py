@@ -27,6 +27,8 @@ MOST_BYTES = 50_000_000
 """Of a notebook. Larger ones are not read."""
 MOST_FILES = 2_000  # of one student
 MOST_CHARACTERS = 100_000  # of one answer
+EMPTY = "The file is empty (0 bytes): probably the upload failed."
+MOST_NAMED = 20  # in one sentence
 _IGNORED = (".ipynb_checkpoints", "__MACOSX", ".git")
 _ZIP_ERRORS = (
     OSError, ValueError, RuntimeError, NotImplementedError, EOFError,
@@ -47,10 +49,11 @@ class Found:
 
 @dataclass(frozen=True)
 class HandedIn:
-    """What a folder holds: the notebooks by student, and the names that are of no student."""
+    """What a folder holds: the notebooks by student, and what belongs to no student or no lab."""
 
     notebooks: Mapping[str, list[Found]]
-    ignored: list[str]
+    loose: list[str]
+    of_no_lab: list[str]
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,8 @@ def find(folder: Path, labs: Sequence[str]) -> HandedIn:
 
     A student is a folder, or a zip file, directly in ``folder``. A notebook belongs to the lab
     whose name its file name begins with. Of several for one lab the one with the shortest path
-    counts, and a note says so.
+    counts, and a note says so. Of a student's notebooks of no lab the first is named, and how many
+    more there are.
 
     Raises :class:`WorkbookError` when there is no such folder or nobody in it.
     """
@@ -76,21 +80,26 @@ def find(folder: Path, labs: Sequence[str]) -> HandedIn:
     except OSError as error:
         raise WorkbookError(f"The folder {folder} cannot be graded: {error.strerror}.") from error
     notebooks: dict[str, list[Found]] = {}
-    ignored = []
+    loose, of_no_lab = [], []
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
-            student, files = entry.name, _in_folder(Path(entry.path))
+            student, found = entry.name, _in_folder(Path(entry.path))
         elif entry.name.endswith(".zip") and entry.is_file(follow_symlinks=False):
-            student, files = entry.name.removesuffix(".zip"), _in_zip(Path(entry.path))
+            student, found = entry.name.removesuffix(".zip"), _in_zip(Path(entry.path))
         else:
-            ignored.append(entry.name)
+            loose.append(entry.name)
             continue
         if student in notebooks:
             raise WorkbookError(f"There are a folder and a zip file of {student!r}: remove one.")
-        notebooks[student] = list(_one_each(student, sorted(files, key=_by_length), labs))
+        files = sorted(found, key=_by_length)
+        notebooks[student] = list(_one_each(student, files, labs))
+        others = [place for place, _ in files if not any(_is_of(place, lab) for lab in labs)]
+        if others:
+            more = f" and {len(others) - 1} more" if others[1:] else ""
+            of_no_lab.append(f"{student}/{others[0]}{more}")
     if not notebooks:
         raise WorkbookError(f"Nobody is in {folder}: it holds one folder for each student.")
-    return HandedIn(notebooks, ignored)
+    return HandedIn(notebooks, loose, of_no_lab)
 
 
 _File = tuple[str, Callable[[], tuple[bytes, str]]]
@@ -111,6 +120,7 @@ def _one_each(student: str, files: Sequence[_File], labs: Sequence[str]) -> Iter
         if mine:
             place, read = mine[0]
             data, problem = read()
+            problem = problem or ("" if data else EMPTY)
             notes = [problem] if problem else []
             if len(mine) > 1:
                 notes.append(f"{len(mine)} files are for this lab: {place} was graded.")
@@ -255,3 +265,9 @@ def printable(text: str) -> str:
     """A text that UTF-8 can hold, on one line: odd characters as escapes."""
     safe = text.encode("utf-8", "backslashreplace").decode()
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in safe)
+
+
+def named(names: Sequence[str]) -> str:
+    """The first of some names as a list to print, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(map(printable, names[:MOST_NAMED])) + more
