@@ -92,7 +92,7 @@ print(json.dumps(str(joined["main"].ret_ty.shape.values[0])))
     }
 
 
-@proof("15-5", "bf65d2c8")
+@proof("15-5", "060473e9")
 def what_fused_calls_save() -> Finding:
     calls, buffers = relax("""
 default = relax.get_default_pipeline(target)
