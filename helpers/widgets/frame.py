@@ -104,10 +104,12 @@ def own_keys() -> ipywidgets.HTML:
     label = "one.setAttribute('aria-label', ['Play or pause', 'Stop', 'Repeat'][place])"
     script = (
         "const box = this.closest('.widget-box');"
-        f"box?.addEventListener('focusin', event => {mark});"
-        f"box?.querySelectorAll('[role=slider]').forEach(one => {name});"
-        "box?.querySelectorAll('.widget-play').forEach("
-        f"player => [...player.children].forEach((one, place) => {label}));"
+        f"const names = () => {{ box.querySelectorAll('[role=slider]').forEach(one => {name});"
+        "box.querySelectorAll('.widget-play').forEach("
+        f"player => [...player.children].forEach((one, place) => {label})); }};"
+        f"if (box) {{ box.addEventListener('focusin', event => {mark}); names();"
+        # A slider whose range changes is drawn anew, without the name of the former handle.
+        "new MutationObserver(names).observe(box, {childList: true, subtree: true}); }"
     )
     return ipywidgets.HTML(f'<style onload="{script}"></style>', layout={"display": "none"})
 
