@@ -12,6 +12,7 @@ from tools.browser import NO_CHROMIUM, find_chromium
 FLAGS = (
     "--no-sandbox",  # a container's root may not have Chromium's own sandbox
     "--disable-gpu",
+    "--disable-dev-shm-usage",  # a container's /dev/shm may be too small for it
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
