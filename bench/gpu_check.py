@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from helpers import WorkbookError, cuda_source, use_tvm, zoo
+from helpers import WorkbookError, cuda_source, relax_ir, use_tvm, zoo
 from helpers.errors import exit_with_sentence
 from helpers.relax_build import module_of
 from helpers.tvm_errors import reason
@@ -118,19 +118,6 @@ class Check:
         return float(np.median(taken[1:]))
 
 
-def program(body: Callable[..., Any], *shapes: tuple[int, ...], dtype: str = "float32") -> Any:
-    """A Relax module whose main takes these tensors and returns ``body(emit, *inputs)``."""
-    from tvm import relax
-
-    builder = relax.BlockBuilder()
-    inputs = [relax.Var(f"x{i}", relax.TensorType(s, dtype)) for i, s in enumerate(shapes)]
-    with builder.function("main", inputs):
-        with builder.dataflow():
-            result = builder.emit_output(body(builder.emit, *inputs))
-        builder.emit_func_output(result)
-    return builder.get()
-
-
 def counts(code: cuda_source.Code, seconds: float | None) -> dict[str, Any]:
     """Launches and bytes (ledger) of one inference, and its seconds if it was timed."""
     return {"launches": len(code.launches), "bytes": code.moved, "seconds": seconds}
@@ -183,7 +170,7 @@ def fusion(check: Check) -> dict[str, Any]:
         return x
 
     ones = np.ones(ELEMENTS, "float32")
-    module = program(chain, (ELEMENTS,))
+    module = relax_ir.program(chain, (ELEMENTS,))
     found: dict[str, Any] = {}
     for label, fuse in (("fused", True), ("alone", False)):
         code = check.code(module, fuse=fuse)
@@ -198,7 +185,7 @@ def bandwidth(check: Check) -> dict[str, Any]:
     """One kernel that reads 256 MiB and writes them: bytes and seconds."""
     from tvm import relax
 
-    code = check.code(program(lambda emit, x: emit(relax.op.negative(x)), (ELEMENTS,)))
+    code = check.code(relax_ir.program(lambda emit, x: emit(relax.op.negative(x)), (ELEMENTS,)))
     return counts(code, check.seconds(code, np.ones(ELEMENTS, "float32")))
 
 
@@ -219,7 +206,7 @@ def layouts(check: Check) -> list[dict[str, Any]]:
                 )
 
             shapes = ((16, *data), weight)
-            code = check.code(program(body, *shapes, dtype=dtype))
+            code = check.code(relax_ir.program(body, *shapes, dtype=dtype))
             seconds = check.seconds(code, *[np.ones(shape, dtype) for shape in shapes])
             tensor_cores = any("mma" in one.source for one in code.kernels)
             rows.append(

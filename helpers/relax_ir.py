@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
-def program(body: Callable[..., Any], *shapes: Sequence[Any]) -> Any:
+def program(body: Callable[..., Any], *shapes: Sequence[Any], dtype: str = "float32") -> Any:
     """A Relax module with a function ``main`` of one dataflow block.
 
-    Its inputs ``x0``, ``x1``, ... are float32 tensors of ``shapes`` (an axis is a number or a
+    Its inputs ``x0``, ``x1``, ... are tensors of ``shapes`` (an axis is a number or a
     ``tirx.Var``). ``body(emit, x0, ...)`` returns the call whose value is the result; ``emit``
     gives a name to the value of a call that is used on the way.
     """
     from tvm import relax
 
     builder = relax.BlockBuilder()
-    types = [relax.TensorType(tuple(shape), "float32") for shape in shapes]
+    types = [relax.TensorType(tuple(shape), dtype) for shape in shapes]
     inputs = [relax.Var(f"x{i}", kind) for i, kind in enumerate(types)]
     with builder.function("main", inputs):
         with builder.dataflow():

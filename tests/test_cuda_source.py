@@ -12,16 +12,8 @@ pytestmark = pytest.mark.usefixtures("relay")
 
 HEAD = """
 from helpers import cuda_source
+from helpers.relax_ir import program
 from tvm import relax
-
-def program(body, *shapes):
-    builder = relax.BlockBuilder()
-    inputs = [relax.Var(f"x{i}", relax.TensorType(s, "float32")) for i, s in enumerate(shapes)]
-    with builder.function("main", inputs):
-        with builder.dataflow():
-            result = builder.emit_output(body(builder.emit, *inputs))
-        builder.emit_func_output(result)
-    return builder.get()
 
 def chain(emit, x):
     for operator in (relax.op.exp, relax.op.negative, relax.op.nn.relu):

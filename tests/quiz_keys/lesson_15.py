@@ -13,21 +13,9 @@ import tvm
 from tvm import relax, tirx
 from tvm.relax import transform
 from helpers import targets
+from helpers.relax_ir import called, program
 
 op, target = relax.op, targets.resolve("teaching")
-
-def program(body, *shapes):
-    builder = relax.BlockBuilder()
-    xs = [relax.Var(f"x{i}", relax.TensorType(s, "float32")) for i, s in enumerate(shapes)]
-    with builder.function("main", xs):
-        with builder.dataflow():
-            out = builder.emit_output(body(builder.emit, *xs))
-        builder.emit_func_output(out)
-    return builder.get()
-
-def called(built):
-    words = [line.split() for line in built.as_text().splitlines()]
-    return [w[1] for w in words if w[:1] == ["call"] and not w[1].startswith("vm.builtin.")]
 
 chain = program(lambda emit, x: op.nn.relu(emit(op.negative(emit(op.exp(x))))), (64,))
 """

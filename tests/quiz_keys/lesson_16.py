@@ -10,16 +10,11 @@ from helpers.tvm_builds import run_with
 SOURCE = """
 import json
 from helpers import cuda_source, zoo
+from helpers.relax_ir import program
 from tvm import relax
 
 def code(body, *shapes, dtype="float32", fuse=True):
-    builder = relax.BlockBuilder()
-    inputs = [relax.Var(f"x{i}", relax.TensorType(s, dtype)) for i, s in enumerate(shapes)]
-    with builder.function("main", inputs):
-        with builder.dataflow():
-            result = builder.emit_output(body(builder.emit, *inputs))
-        builder.emit_func_output(result)
-    return cuda_source.generate(builder.get(), fuse=fuse)
+    return cuda_source.generate(program(body, *shapes, dtype=dtype), fuse=fuse)
 
 def chain(emit, x):
     for operator in (relax.op.exp, relax.op.abs, relax.op.tanh, relax.op.negative, relax.op.exp):
