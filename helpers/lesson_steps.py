@@ -13,9 +13,10 @@ import inspect
 import linecache
 import os
 import re
+import symtable
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,9 +119,10 @@ def table(which: str = "", folder: Path = SOURCES) -> str:
 def checkpoint(step: str = "") -> None:
     """Put this notebook into the state in which a step of a lesson begins: ``checkpoint("03.4")``.
 
-    Runs the code of all steps before it, as it was given out, and shows none of it. Names of your
-    own stay, unless the lesson defines them or they hide one of Python's own, as ``sum = 3`` does.
-    No prediction and no answer counts as yours, and no notebook is changed.
+    Runs the code of all steps before it, as it was given out, and shows none of it; cells that only
+    measure a time are left out. Names of your own stay, unless the lesson defines them or they hide
+    one of Python's own, as ``sum = 3`` does. No prediction and no answer counts as yours, and no
+    notebook is changed.
     ``checkpoint("03")`` lists the steps of a lesson, ``checkpoint()`` those of all.
 
     Raises :class:`WorkbookError` when there is no such step, or when this kernel uses the other TVM
@@ -136,8 +138,9 @@ def checkpoint(step: str = "") -> None:
     assert frame is not None
     assert frame.f_back is not None
     start = time.monotonic()
-    _choose_tvm(steps(wanted.name[:2]), wanted)
-    _run(before, frame.f_back.f_globals)
+    lesson = steps(wanted.name[:2])
+    _choose_tvm(lesson, wanted)
+    _run(before, frame.f_back.f_globals, skipped=_measuring(lesson))
     print(f"{wanted.name} {wanted.title}: ready, in {time.monotonic() - start:.0f} s")
 
 
@@ -158,7 +161,26 @@ def _choose_tvm(lesson: Iterable[Step], wanted: Step) -> None:
         ) from error
 
 
-def _run(before: Iterable[Step], namespace: dict[str, Any]) -> None:
+def _measuring(lesson: Iterable[Step]) -> set[Cell]:
+    """The cells that only measure a time: their output differs from run to run, as their tag says,
+    they change nothing that is there, and no later cell uses a name of theirs.
+    """
+    found: set[Cell] = set()
+    later: set[str] = set()
+    for cell in reversed([cell for step in lesson for cell in step.cells]):
+        nodes = list(ast.walk(ast.parse(cell.source)))
+        parts = [node for node in nodes if isinstance(node, (ast.Subscript, ast.Attribute))]
+        changes = any(not isinstance(part.ctx, ast.Load) for part in parts)
+        symbols = symtable.symtable(cell.source, cell.name, "exec").get_symbols()
+        given = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
+        if "nbval-ignore-output" in cell.tags and not changes and not given & later:
+            found.add(cell)
+        else:
+            later |= {node.id for node in nodes if isinstance(node, ast.Name)}
+    return found
+
+
+def _run(before: Iterable[Step], namespace: dict[str, Any], skipped: Container[Cell]) -> None:
     """Run steps in ``namespace`` and in the lessons' folder, and drop all that they show."""
     from IPython.utils.capture import capture_output  # a terminal has no need of it
 
@@ -171,7 +193,8 @@ def _run(before: Iterable[Step], namespace: dict[str, Any]) -> None:
         with capture_output():
             for step in before:
                 for place, cell in enumerate(step.cells, 1):
-                    _run_cell(step, place, cell, namespace)
+                    if cell not in skipped:
+                        _run_cell(step, place, cell, namespace)
     finally:
         os.chdir(here)
 
