@@ -43,8 +43,8 @@ verify: setup ## run a lab from a fresh kernel and print its public checks: make
 quiz: setup ## quiz questions in the terminal, those answered wrong first: make quiz [LESSON=03] [ORDER=lesson]
 	@exec $(PY) -m helpers.revision $(LESSON) $(if $(ORDER),--order $(ORDER))
 
-progress: setup ## which lessons and labs you have done
-	@$(PY) -m helpers.progress
+progress: setup ## which lessons and labs you have done: make progress [COURSE=three_hours]
+	@$(PY) -m helpers.progress $(if $(COURSE),"$(COURSE)")
 
 update: setup ## the newest workbook; what you wrote stays
 	@$(PY) -m helpers.update

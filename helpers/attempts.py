@@ -78,7 +78,7 @@ def examine(notebook: nbformat.NotebookNode) -> Attempt:
     """Find in a lesson or a lab what its learner wrote; nothing is run."""
     attempt = Attempt()
     for cell in notebook.cells:
-        if _ADDED.fullmatch(cell.id):
+        if is_added(cell.id):
             attempt.added.append(cell.id)
         grading = cell.metadata.get("nbgrader", {})
         if grading.get("locked"):
@@ -97,6 +97,11 @@ def examine(notebook: nbformat.NotebookNode) -> Attempt:
                     {f"{cell.id}/{k}" if call == "predict" else k: v for k, v in names.items()}
                 )
     return attempt
+
+
+def is_added(cell: str) -> bool:
+    """Whether the cell with this id is the learner's own, and not one that was given out."""
+    return bool(_ADDED.fullmatch(cell))
 
 
 def printed(cell: nbformat.NotebookNode) -> str:

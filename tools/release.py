@@ -23,6 +23,7 @@ from tools.pages import find_pages, read_page
 GIVEN = (
     "LICENSE",
     "Makefile",
+    "docs/instructor/paths/*.yaml",
     "environment.yml",
     "helpers/**/*",
     "labs/*/*.ipynb",
