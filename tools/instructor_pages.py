@@ -102,7 +102,9 @@ def _part(part: Part) -> Iterator[str]:
     if part.lesson:
         steps = {step.name: step for step in lesson_steps.steps(part.lesson)}
         taken = [steps[name] for name in part.steps or steps]
-        titles = ", ".join(f"{step.name} *{step.title}*" for step in taken if step.name[3:] != "0")
+        titles = ", ".join(
+            "the setup" if step.name[3:] == "0" else f"{step.name} *{step.title}*" for step in taken
+        )
         whole = "All of" if len(taken) == len(steps) else "Of"
         yield f"{whole} {_link(part)}: {titles}. Run all of their cells, and stop at these:"
         asked = teaching_paths.reveals().get(part.lesson, {})
