@@ -123,7 +123,7 @@ def test_the_short_paths_have_breaks():
         since = 0
         for part in session.parts:
             since = since + part.minutes if part.lesson or part.lab else 0
-            assert since <= 120, part.title
+            assert since <= 100, part.title
 
 
 def test_the_pages_are_what_the_files_give(path):

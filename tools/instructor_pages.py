@@ -115,7 +115,7 @@ def _part(part: Part) -> Iterator[str]:
             if cell.name in part.ask:
                 reveal = asked[cell.name]
                 items.append(f"    - **Ask first:** {reveal.question}")
-                items.append(f"    - **Out comes:** {_sentence(reveal.right)} {reveal.why}")
+                items.append(f"    - **What comes out:** {_sentence(reveal.right)} {reveal.why}")
                 items += [f"    - *{wrong}*: {means}" for wrong, means in reveal.expect.items()]
         yield "\n".join(items)
         if part.questions:
