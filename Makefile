@@ -1,6 +1,6 @@
 # The Relay workbook. `make` alone lists what there is to do.
 .DEFAULT_GOAL := help
-.PHONY: help lab verify quiz progress update check-env builds clean-cache clean setup test test-browser release grade notebooks format bench lock
+.PHONY: help wheelhouse lab verify quiz progress update check-env builds clean-cache clean setup test test-browser release grade notebooks format bench lock
 .ONESHELL:
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
@@ -48,6 +48,9 @@ progress: setup ## which lessons and labs you have done: make progress [COURSE=t
 
 update: setup ## the newest workbook; what you wrote stays
 	@$(PY) -m helpers.update
+
+wheelhouse: setup ## all packages in one folder, for where there is no network: make wheelhouse OUT=folder [EXTRAS=1]
+	@$(PY) -m helpers.wheelhouse "$(OUT)" $(if $(filter 1,$(EXTRAS)),--extras)
 
 check-env: setup ## what is installed, which TVMs, which devices, what is wrong
 	@$(PY) -m helpers.check_env

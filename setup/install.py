@@ -19,11 +19,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from helpers import wheelhouse  # noqa: E402
 from helpers.errors import WorkbookError  # noqa: E402
 from helpers.tvm_builds import OPENMP, check_machine  # noqa: E402
 
@@ -31,20 +33,30 @@ VENV = ROOT / ".venv"
 DEPS = ROOT / ".deps"
 STAMP = DEPS / "installed.json"
 LOG = DEPS / "install.log"
-LOCKS = ("requirements.lock", "relay.lock", "models.lock", "openmp.lock")
+LOCKS = wheelhouse.LOCKS
 NEEDED_BYTES = 3_000_000_000
 """1.3 GB installed, and room for the downloads until they are in place."""
 
 
 class Installer:
-    """One installation: how packages are fetched, and where what is happening is written."""
+    """One installation: how packages are fetched, and where what is happening is written.
 
-    def __init__(self, uv: str | None, python: Path = VENV / "bin" / "python") -> None:
+    With ``wheels``, a wheelhouse, from there alone: no package index, no setting of the user's.
+    """
+
+    def __init__(
+        self, uv: str | None, python: Path = VENV / "bin" / "python", wheels: Path | None = None
+    ) -> None:
         self.uv = uv
         self.python = python
+        self.wheels = wheels
         cache = DEPS / "cache"
+        kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
+        if wheels:
+            kept = {k: v for k, v in kept.items() if not k.startswith(("PIP_", "UV_"))}
+            kept |= {"PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1", "UV_OFFLINE": "1"}
         self.env = {
-            **{k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")},
+            **kept,
             "UV_CACHE_DIR": str(cache / "uv"),
             "PIP_CACHE_DIR": str(cache / "pip"),
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -76,7 +88,9 @@ class Installer:
         ]
         if target is not None:
             # The files do not depend on the Python that runs them; the wheels' tags would say so.
-            options += ["--target", str(target), "--python-version", "3.10"]
+            options += ["--target", str(target), "--python-version", wheelhouse.FILES_FOR]
+        if self.wheels:
+            options += ["--no-index", "--find-links", str(self.wheels)]
         if self.uv:
             command = [self.uv, "pip", "install", "--python", str(self.python)]
             self._run(command + options)
@@ -98,6 +112,16 @@ class Installer:
             with LOG.open(encoding="utf-8", errors="replace") as log:
                 log.seek(start)
                 raise WorkbookError(explain(log.read(), code))
+
+
+def asked_wheelhouse(locks: Iterable[str], *, hashes: bool = False) -> Path | None:
+    """The folder that ``WHEELHOUSE`` names, if it does, checked to have all that ``locks`` need."""
+    asked = os.environ.get("WHEELHOUSE")
+    if not asked:
+        return None
+    folder = wheelhouse.find(asked)
+    wheelhouse.check(folder, locks, "{}.{}".format(*sys.version_info), hashes=hashes)
+    return folder
 
 
 def explain(output: str, code: int) -> str:
@@ -124,7 +148,7 @@ def explain(output: str, code: int) -> str:
             r"ConnectTimeout|error sending request|Failed to fetch|ProxyError|NewConnectionError|"
             r"Max retries exceeded|Could not connect|No route to host|Connection aborted",
             "The package index cannot be reached: check the network (or the proxy, HTTPS_PROXY) "
-            "and run make again.",
+            "and run make again, or install from a wheelhouse: make lab WHEELHOUSE=folder.",
         ),
         (
             r"No matching distribution|no wheels? with a matching|has no wheels|not a supported "
@@ -175,6 +199,7 @@ def install(uv: str | None) -> None:
         wanted = wanted_stamp()
         if is_installed(wanted):
             return
+        installer = Installer(uv, wheels=asked_wheelhouse(LOCKS))
         STAMP.unlink(missing_ok=True)
         _remove(VENV)
         free = shutil.disk_usage(ROOT).free
@@ -185,7 +210,7 @@ def install(uv: str | None) -> None:
             )
         LOG.unlink(missing_ok=True)
         (DEPS / "tmp").mkdir(exist_ok=True)
-        _install_all(Installer(uv))
+        _install_all(installer)
         STAMP.write_text(json.dumps(wanted, indent=1) + "\n")
         _remove(DEPS / "cache")
         _remove(DEPS / "tmp")
@@ -193,6 +218,7 @@ def install(uv: str | None) -> None:
 
 def _install_all(installer: Installer) -> None:
     how = "uv" if installer.uv else "pip: two minutes, uv would take twenty seconds"
+    how += f", from {installer.wheels} alone" if installer.wheels else ""
     steps = (
         (f"Python {platform.python_version()} environment", installer.environment),
         (f"packages ({how})", lambda: installer.locked("requirements.lock")),
@@ -209,9 +235,9 @@ def _install_all(installer: Installer) -> None:
 def install_builds(uv: str | None) -> None:
     """Add the Relay build and the models for the Python that runs this (conda users)."""
     check_machine()
+    installer = Installer(uv, Path(sys.executable), asked_wheelhouse(LOCKS[1:]))
     DEPS.mkdir(exist_ok=True)
     (DEPS / "tmp").mkdir(exist_ok=True)
-    installer = Installer(uv, Path(sys.executable))
     _relay(installer)
     _into(installer, "models.lock", DEPS / "models")
     _make_helpers_importable(installer.python)
@@ -223,9 +249,10 @@ def install_browser_tests(uv: str | None) -> None:
     lock, stamp = ROOT / "browser.lock", VENV / "browser.lock"
     if stamp.exists() and stamp.read_bytes() == lock.read_bytes():
         return
+    installer = Installer(uv, wheels=asked_wheelhouse([lock.name]))
     (DEPS / "tmp").mkdir(parents=True, exist_ok=True)
     print("Installing what drives a browser.", flush=True)
-    Installer(uv).locked(lock.name)
+    installer.locked(lock.name)
     stamp.write_bytes(lock.read_bytes())
     _remove(DEPS / "cache")
     _remove(DEPS / "tmp")
