@@ -29,6 +29,7 @@ GIVEN = (
     "labs/*/*.ipynb",
     "notebooks/*.ipynb",
     "notebooks/quiz/*.yaml",
+    "notebooks/src/*.md",
     "requirements.lock",
     *(f"{name}.lock" for name in ("relay", "models", "openmp")),
     "setup/**/*",
