@@ -71,11 +71,13 @@ class ArtifactCache:
     """A folder of artifacts by key, no larger than ``limit`` bytes: the least recently used go.
 
     Any number of processes may share it. It never raises for the disk's sake: a full, read-only
-    or vanished disk means that nothing is kept or found.
+    or vanished disk means that nothing is kept or found. What is not in ``directory`` is looked for
+    in the folder ``shared``, which is only read.
     """
 
     directory: Path
     limit: int = 2 * 10**9
+    shared: Path | None = None
 
     def get(self, key: str) -> bytes | None:
         """The bytes stored under ``key``, which now count as just used; ``None`` without."""
@@ -84,7 +86,7 @@ class ArtifactCache:
             data = path.read_bytes()
             os.utime(path)
         except OSError:
-            return None
+            return self._shared(key)
         return data
 
     def put(self, key: str, data: bytes) -> bool:
@@ -106,6 +108,14 @@ class ArtifactCache:
     def size(self) -> int:
         """Bytes in the cache."""
         return sum(size for _, size, _ in self._entries())
+
+    def _shared(self, key: str) -> bytes | None:
+        if self.shared is None:
+            return None
+        try:
+            return (self.shared / f"{key}{_SUFFIX}").read_bytes()
+        except OSError:
+            return None
 
     def _path(self, key: str) -> Path:
         return self.directory / f"{key}{_SUFFIX}"

@@ -12,7 +12,7 @@ from typing import Any
 import nbformat
 
 from helpers.errors import WorkbookError
-from helpers.kernels import ROOT
+from helpers.places import FOLDER
 
 _VERDICT = re.compile(r"^Question (q\d+): ", re.M)
 # JupyterLab names a new cell by a random UUID, whole or its first part; the build never does.
@@ -71,7 +71,7 @@ def read(path: Path) -> nbformat.NotebookNode:
 
 def named(path: Path) -> str:
     """``path`` as it is written from the workbook's folder, if it is in it."""
-    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
+    return path.relative_to(FOLDER).as_posix() if path.is_relative_to(FOLDER) else str(path)
 
 
 def examine(notebook: nbformat.NotebookNode) -> Attempt:

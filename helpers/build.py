@@ -47,7 +47,8 @@ from helpers.compiled import (
     to_json,
 )
 from helpers.errors import WorkbookError
-from helpers.tvm_builds import ROOT, chosen
+from helpers.places import FOLDER, ROOT
+from helpers.tvm_builds import chosen
 from helpers.tvm_errors import explained, reason
 
 __all__ = [
@@ -496,7 +497,9 @@ def _input_type(name: str, kind: Any) -> InputType:
 
 def _cache() -> ArtifactCache:
     place = os.environ.get("RELAY_WORKBOOK_CACHE")
-    return ArtifactCache(Path(place) if place else ROOT / ".state" / "cache")
+    shared = ROOT / ".state" / "cache"
+    own = Path(place) if place else FOLDER / ".state" / "cache"
+    return ArtifactCache(own, shared=None if own == shared else shared)
 
 
 def clear_cache() -> int:

@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from helpers.places import FOLDER
+
 if TYPE_CHECKING:
     from nbclient import NotebookClient
     from nbformat import NotebookNode
@@ -27,7 +29,7 @@ _UNSET = ("COLUMNS", "LINES", "MPLBACKEND", "PYTHONWARNINGS", "PYTHONSTARTUP")
 
 def prepare_environment() -> None:
     """Set in ``os.environ`` what every kernel started from this process shall see."""
-    state = ROOT / ".state"
+    state = FOLDER / ".state"
     path = [str(ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path))

@@ -19,9 +19,9 @@ import nbformat
 
 from helpers import artifact_cache, attempts, quiz, quiz_record, teaching_paths
 from helpers.errors import WorkbookError, exit_with_sentence
-from helpers.kernels import ROOT
+from helpers.places import FOLDER
 
-FILE = ROOT / "progress.json"
+FILE = FOLDER / "progress.json"
 
 
 @dataclass
@@ -93,7 +93,7 @@ class Topic:
     sections: dict[str, int]  # of each cell of the lesson, as in "03.4"
 
 
-def read(root: Path = ROOT, path: Path = FILE) -> dict[str, Topic]:
+def read(root: Path = FOLDER, path: Path = FILE) -> dict[str, Topic]:
     """Read the notebooks, add what is new to the file, and give all of it by name."""
     kept, found = load(path), {}
     for lesson in sorted((root / "notebooks").glob("*.ipynb")):
@@ -113,7 +113,7 @@ def read(root: Path = ROOT, path: Path = FILE) -> dict[str, Topic]:
     return found
 
 
-def table(root: Path = ROOT, path: Path = FILE) -> str:
+def table(root: Path = FOLDER, path: Path = FILE) -> str:
     """All lessons and labs, and what was done of each."""
     rows = [["", "predictions", "questions", "lab: answered", "checks passed", "verified"]]
     for name, topic in read(root, path).items():
@@ -125,7 +125,7 @@ def table(root: Path = ROOT, path: Path = FILE) -> str:
     return _aligned(rows)
 
 
-def course(course: teaching_paths.TeachingPath, root: Path = ROOT, path: Path = FILE) -> str:
+def course(course: teaching_paths.TeachingPath, root: Path = FOLDER, path: Path = FILE) -> str:
     """The parts of a teaching path in their order, and what was done of each."""
     topics = {name[:2]: topic for name, topic in read(root, path).items()}
     rows = [[course.title, "", "predictions", "questions", "lab: answered", "checks passed"]]

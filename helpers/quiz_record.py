@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from helpers import artifact_cache
-from helpers.kernels import ROOT
+from helpers.places import FOLDER
 
-FILE = ROOT / "progress-quiz.json"
+FILE = FOLDER / "progress-quiz.json"
 
 
 @dataclass

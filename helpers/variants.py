@@ -17,11 +17,11 @@ import numpy as np
 
 from helpers import artifact_cache
 from helpers.errors import WorkbookError, exit_with_sentence
-from helpers.kernels import ROOT
+from helpers.places import FOLDER
 
 VARIABLE = "VARIANT"
 """The environment variable. Where it is set, even to nothing, the kept name does not count."""
-FILE = ROOT / ".state" / "variant"
+FILE = FOLDER / ".state" / "variant"
 LONGEST = 100  # characters of a name
 
 

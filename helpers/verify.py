@@ -20,13 +20,14 @@ import nbformat
 
 from helpers import attempts, progress, variants
 from helpers.errors import WorkbookError, exit_with_sentence
-from helpers.kernels import ROOT, cause_of_death, kernel_client
+from helpers.kernels import cause_of_death, kernel_client
+from helpers.places import FOLDER
 
 CELL_TIMEOUT = 120
 """Seconds after which a cell is given up."""
 
 
-def find(number: str | int, root: Path = ROOT) -> Path:
+def find(number: str | int, root: Path = FOLDER) -> Path:
     """The learner's file of a lab, by number or name: ``3``, ``"03"``, ``"03_operator_fusion"``.
 
     Raises :class:`WorkbookError` when there is no such lab.

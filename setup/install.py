@@ -42,35 +42,45 @@ class Installer:
     """One installation: how packages are fetched, and where what is happening is written.
 
     With ``wheels``, a wheelhouse, from there alone: no package index, no setting of the user's.
+    ``seconds`` is how long one step may take.
     """
 
     def __init__(
-        self, uv: str | None, python: Path = VENV / "bin" / "python", wheels: Path | None = None
+        self,
+        uv: str | None,
+        python: Path = VENV / "bin" / "python",
+        wheels: Path | None = None,
+        *,
+        scratch: Path | None = None,
+        seconds: float | None = None,
     ) -> None:
         self.uv = uv
         self.python = python
         self.wheels = wheels
-        cache = DEPS / "cache"
+        self.seconds = seconds
+        self.log = scratch / LOG.name if scratch else LOG
+        scratch = scratch or DEPS
         kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
         if wheels:
             kept = {k: v for k, v in kept.items() if not k.startswith(("PIP_", "UV_"))}
             kept |= {"PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1", "UV_OFFLINE": "1"}
         self.env = {
             **kept,
-            "UV_CACHE_DIR": str(cache / "uv"),
-            "PIP_CACHE_DIR": str(cache / "pip"),
+            "UV_CACHE_DIR": str(scratch / "cache" / "uv"),
+            "PIP_CACHE_DIR": str(scratch / "cache" / "pip"),
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "PIP_NO_INPUT": "1",
-            "TMPDIR": str(DEPS / "tmp"),
+            "TMPDIR": str(scratch / "tmp"),
             "UV_PYTHON_DOWNLOADS": "never",
         }
 
     def environment(self) -> None:
         """Make the virtual environment that everything else goes into."""
+        folder = str(self.python.parent.parent)
         if self.uv:
-            self._run([self.uv, "venv", "--quiet", "--python", sys.executable, str(VENV)])
+            self._run([self.uv, "venv", "--quiet", "--python", sys.executable, folder])
             return
-        command = [sys.executable, "-m", "venv", str(VENV)]
+        command = [sys.executable, "-m", "venv", folder]
         # Debian's Python without its venv package has pip but no ensurepip.
         if not _can_import("ensurepip"):
             command.append("--without-pip")
@@ -96,20 +106,26 @@ class Installer:
             self._run(command + options)
             return
         command = [sys.executable, "-m", "pip", "--python", str(self.python), "install"]
-        if str(self.python) == sys.executable or (VENV / "bin" / "pip").exists():
+        if str(self.python) == sys.executable or self.python.with_name("pip").exists():
             command = [str(self.python), "-m", "pip", "install"]
         self._run([*command, "--no-compile", "--progress-bar", "off", *options])
 
     def _run(self, command: list[str]) -> None:
-        with LOG.open("a", encoding="utf-8") as log:
+        with self.log.open("a", encoding="utf-8") as log:
             log.write(f"$ {' '.join(command)}\n")
             log.flush()
             start = log.tell()
             code = subprocess.run(
-                command, stdout=log, stderr=subprocess.STDOUT, env=self.env, cwd=ROOT, check=False
+                command,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self.env,
+                cwd=ROOT,
+                check=False,
+                timeout=self.seconds,
             ).returncode
         if code:
-            with LOG.open(encoding="utf-8", errors="replace") as log:
+            with self.log.open(encoding="utf-8", errors="replace") as log:
                 log.seek(start)
                 raise WorkbookError(explain(log.read(), code))
 
@@ -165,6 +181,17 @@ def explain(output: str, code: int) -> str:
     return "The installation failed: .deps/install.log says how; run make again."
 
 
+def disk_problem() -> str | None:
+    """What there is to say about the free disk space; ``None`` when it is enough."""
+    free = shutil.disk_usage(ROOT).free
+    if free >= NEEDED_BYTES:
+        return None
+    return (
+        f"The workbook needs {NEEDED_BYTES / 1e9:.0f} GB of free disk space where it lies, "
+        f"and {free / 1e9:.1f} GB are free: free some and run make again."
+    )
+
+
 def wanted_stamp() -> dict[str, str]:
     """What an installation that needs nothing done looks like."""
     digest = hashlib.sha256(b"".join((ROOT / lock).read_bytes() for lock in LOCKS)).hexdigest()
@@ -189,6 +216,8 @@ def is_installed(wanted: dict[str, str]) -> bool:
 def install(uv: str | None) -> None:
     """Bring the folder to the state the locks describe; does nothing when it is there already."""
     check_machine()
+    if is_installed(wanted_stamp()):  # also by somebody else, for many who cannot write here
+        return
     try:
         DEPS.mkdir(exist_ok=True)
         lock = (DEPS / "lock").open("w")
@@ -202,12 +231,9 @@ def install(uv: str | None) -> None:
         installer = Installer(uv, wheels=asked_wheelhouse(LOCKS))
         STAMP.unlink(missing_ok=True)
         _remove(VENV)
-        free = shutil.disk_usage(ROOT).free
-        if free < NEEDED_BYTES:
-            raise WorkbookError(
-                f"The workbook needs {NEEDED_BYTES / 1e9:.0f} GB of free disk space where it lies, "
-                f"and {free / 1e9:.1f} GB are free: free some and run make again."
-            )
+        problem = disk_problem()
+        if problem:
+            raise WorkbookError(problem)
         LOG.unlink(missing_ok=True)
         (DEPS / "tmp").mkdir(exist_ok=True)
         _install_all(installer)

@@ -47,6 +47,20 @@ def test_an_entry_is_found_under_its_key_only(tmp_path):
     assert cache.size() == len(b"third" + b"second")
 
 
+def test_what_others_share_is_read_and_never_changed(tmp_path):
+    shared = ArtifactCache(tmp_path / "shared")
+    shared.put("a", b"theirs")
+    before = [(path.name, path.stat()) for path in shared.directory.iterdir()]
+    own = ArtifactCache(tmp_path / "own", shared=shared.directory)
+    assert (own.get("a"), own.get("b")) == (b"theirs", None)
+    assert own.size() == 0
+    own.put("a", b"mine")
+    assert own.get("a") == b"mine"
+    assert own.clear() == len(b"mine")
+    assert own.get("a") == b"theirs"
+    assert [(path.name, path.stat()) for path in shared.directory.iterdir()] == before
+
+
 def _age(cache, key, seconds):
     """Make an entry look used ``seconds`` earlier than it was."""
     path = cache.directory / f"{key}.artifact"

@@ -253,6 +253,7 @@ def test_kept_import_is_the_import(relay, monkeypatch, tmp_path):
     import tvm
 
     monkeypatch.setattr(formats, "CACHE_DIR", tmp_path)
+    monkeypatch.setattr(formats, "SHARED_DIR", tmp_path)
     zoo._import.cache_clear()
     imported = zoo.load("squeezenet").module
     zoo._import.cache_clear()
@@ -266,6 +267,7 @@ def test_a_folder_that_cannot_be_written_costs_only_time(relay, monkeypatch, tmp
 
     (tmp_path / "zoo").write_text("a file where the folder would be")
     monkeypatch.setattr(formats, "CACHE_DIR", tmp_path / "zoo")
+    monkeypatch.setattr(formats, "SHARED_DIR", tmp_path)
     zoo._import.cache_clear()
     assert isinstance(zoo.load("mlp").module, tvm.IRModule)
 
@@ -275,6 +277,7 @@ def test_generated_models_can_be_had_as_onnx_files(name, monkeypatch, tmp_path):
     import onnxruntime
 
     monkeypatch.setattr(formats, "CACHE_DIR", tmp_path)
+    monkeypatch.setattr(formats, "SHARED_DIR", tmp_path)
     model = zoo.load(name)
     assert model.onnx == zoo.load(name).onnx
     assert list(tmp_path.iterdir()) == [model.onnx]

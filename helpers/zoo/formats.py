@@ -14,12 +14,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from helpers.errors import WorkbookError
-from helpers.tvm_builds import ROOT, chosen, native_log_quiet, need_relay
+from helpers.places import FOLDER, ROOT
+from helpers.tvm_builds import chosen, native_log_quiet, need_relay
 from helpers.zoo import weights
 from helpers.zoo.dynamic import Network
 
 MODELS_DIR = ROOT / ".deps" / "models"
-CACHE_DIR = ROOT / ".state" / "zoo"
+CACHE_DIR = FOLDER / ".state" / "zoo"
+SHARED_DIR = ROOT / ".state" / "zoo"  # only read where a server's learners share the installation
 
 Shapes = Mapping[str, tuple[int | str, ...]]
 Arrays = Mapping[str, np.ndarray]
@@ -73,7 +75,7 @@ def _from_onnx(file: Path, model: Callable[[], Any], shapes: Shapes, freeze: boo
     key = hashlib.sha256(repr((str(chosen()), sorted(shapes.items()), freeze)).encode())
     for part in (file, Path(__file__), Path(weights.__file__)):
         key.update(part.read_bytes())
-    kept = CACHE_DIR / f"{key.hexdigest()[:16]}.json"
+    kept = _kept(f"{key.hexdigest()[:16]}.json")
     if kept.is_file():
         return tvm.ir.load_json(kept.read_text())
     with native_log_quiet(), warnings.catch_warnings():
@@ -83,6 +85,12 @@ def _from_onnx(file: Path, model: Callable[[], Any], shapes: Shapes, freeze: boo
     with contextlib.suppress(OSError):  # a folder that cannot be written costs only time
         _write(kept, tvm.ir.save_json(module).encode())
     return module
+
+
+def _kept(name: str) -> Path:
+    """Where the file of that name is, or where it is to be written."""
+    shared = SHARED_DIR / name
+    return shared if shared.is_file() else CACHE_DIR / name
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -137,7 +145,7 @@ class _Generated:
 
     def onnx_path(self, shapes: Shapes, options: Options) -> Path:
         content = self.proto(shapes, options).SerializeToString(deterministic=True)
-        path = CACHE_DIR / f"{hashlib.sha256(content).hexdigest()[:16]}.onnx"
+        path = _kept(f"{hashlib.sha256(content).hexdigest()[:16]}.onnx")
         if not path.is_file():
             _write(path, content)
         return path
