@@ -93,25 +93,20 @@ def _cell(text: str) -> Cell:
 
 def find(name: str, folder: Path = SOURCES) -> tuple[list[Step], Step]:
     """The steps before ``"03.4"``, and that step; :class:`WorkbookError` names the nearest."""
-    parts = re.fullmatch(r"(\d{1,2})\.(\d+)", name.strip())
-    if not parts:
-        raise WorkbookError(
-            f'"{name}" names no step, which is a lesson, a dot and a number: write, for example, '
-            'checkpoint("03.4"), or checkpoint("03") for a list.'
-        )
-    lesson, number = parts[1].zfill(2), int(parts[2])
+    number, _, place_text = name.partition(".")
+    lesson, place = number.zfill(2), int(place_text)
     there = steps(lesson, folder)
-    if number >= len(there):
+    if place >= len(there):
         raise WorkbookError(
-            f'There is no step "{lesson}.{number}": the nearest is "{there[-1].name}" '
+            f'There is no step "{lesson}.{place}": the nearest is "{there[-1].name}" '
             f'({there[-1].title}); checkpoint("{lesson}") lists all of lesson {lesson}.'
         )
-    return there[:number], there[number]
+    return there[:place], there[place]
 
 
 def table(which: str = "", folder: Path = SOURCES) -> str:
     """The steps of one lesson, or of all, one a line."""
-    chosen = [which.strip().zfill(2)] if which else list(lessons(folder))
+    chosen = [which.zfill(2)] if which else list(lessons(folder))
     lines = [[f"{s.name:<6} {s.title}" for s in steps(lesson, folder)] for lesson in chosen]
     return "\n\n".join("\n".join(block) for block in lines)
 
@@ -130,6 +125,12 @@ def checkpoint(step: str = "") -> None:
     """
     if not isinstance(step, str):
         raise WorkbookError(f'Write the step in quotes: checkpoint("03.4"), not {step!r}.')
+    step = step.strip()
+    if not re.fullmatch(r"(\d{1,2}(\.\d+)?)?", step):
+        raise WorkbookError(
+            f'"{step}" names no step, which is a lesson, a dot and a number: write, for example, '
+            'checkpoint("03.4"), or checkpoint("03") for a list.'
+        )
     if "." not in step:
         print(table(step))
         return
