@@ -6,6 +6,7 @@ import base64
 import html
 import io
 import math
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,6 +61,7 @@ SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
 """Colours for series that have no role of their own, in this order."""
 
 DPI = 110
+VECTOR = "WORKBOOK_VECTOR_FIGURES"  # set to 1 by the build of a page
 FONT = "DejaVu Sans"  # comes with matplotlib: the same on every machine
 STYLE = {
     "font.family": FONT,
@@ -84,6 +86,28 @@ def png(figure: Any) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=DPI, facecolor="white", metadata={"Software": None})
     return buffer.getvalue()
+
+
+def svg(figure: Any) -> str:
+    """``figure`` as SVG, letters as outlines; equal figures give equal text."""
+    import matplotlib
+
+    buffer = io.StringIO()
+    dull = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with matplotlib.rc_context({"svg.fonttype": "path", "svg.hashsalt": "relay-workbook"}):
+        figure.savefig(buffer, format="svg", facecolor="white", metadata=dull)
+    return buffer.getvalue()
+
+
+def pictures(figure: Any) -> dict[str, str]:
+    """``figure`` by MIME type, for a notebook's output: PNG, and SVG where the build asks for it.
+
+    The build of a page takes the SVG out of the output and keeps it in a file for the book.
+    """
+    found = {"image/png": base64.b64encode(png(figure)).decode("ascii")}
+    if os.environ.get(VECTOR) == "1":
+        found["image/svg+xml"] = svg(figure)
+    return found
 
 
 def image(data: bytes, alt: str) -> str:
@@ -119,10 +143,10 @@ def show(figure: Any, alt: str) -> None:
     if get_ipython() is None:
         print(alt)
     else:
-        data = png(figure)
-        picture = base64.b64encode(data).decode()
+        made = pictures(figure)
+        shown = image(base64.b64decode(made["image/png"]), alt)
         display(
-            {"image/png": picture, "text/html": image(data, alt), "text/plain": alt},
+            {**made, "text/html": shown, "text/plain": alt},
             metadata={"image/png": {"alt": alt}},
             raw=True,
         )

@@ -18,10 +18,10 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from helpers import attempts, update
+from helpers import attempts, plots, update
 from helpers.errors import WorkbookError, exit_with_sentence
 from helpers.kernels import ROOT, cause_of_death, kernel_client
-from tools import page_checks
+from tools import figures, page_checks
 from tools.pages import Page, as_text, find_notebooks, find_pages, read_page, without_outputs
 
 CELL_TIMEOUT = 300  # seconds
@@ -36,6 +36,7 @@ def execute(notebook: NotebookNode, page: str, folder: Path) -> None:
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
     client, environment = kernel_client(notebook, folder, timeout=CELL_TIMEOUT)
+    environment[plots.VECTOR] = "1"
     count = 0
     with client.setup_kernel(env=environment, stderr=subprocess.DEVNULL):
         for index, cell in enumerate(notebook.cells):
@@ -114,10 +115,13 @@ def build(page: Page, *, run: bool = True) -> NotebookNode:
     page.target.parent.mkdir(parents=True, exist_ok=True)
     if run:
         execute(notebook, str(page), page.target.parent)
+        vectors = figures.take(notebook)
     else:
         keep_outputs(notebook, page.target)
     target = update.fresh_copy(page.target) if is_learners(page) else page.target
     target.write_text(as_text(notebook), encoding="utf-8")
+    if run and page.kind == "lesson" and target == page.target:
+        figures.keep(page.target, vectors)
     if target != page.target:
         print(f"{page} has answers in it and stays as it is; the new one is {target.name}.")
     return notebook

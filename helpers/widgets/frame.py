@@ -6,7 +6,6 @@ kernel runs; a stored notebook, GitHub and the book show the static form.
 
 from __future__ import annotations
 
-import base64
 import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -83,7 +82,7 @@ def explore(
     wrap = {"flex_flow": "row wrap"}  # in a narrow window nothing is cut off
     lines = [ipywidgets.HBox(list(row), layout=wrap) for row in rows] or list(controls.values())
     box = Shown([*lines, words, picture, own_keys()])
-    show(box, {"image/png": base64.b64encode(plots.png(static)).decode("ascii")}, alt)
+    show(box, plots.pictures(static), alt)
     return box
 
 
