@@ -2,7 +2,8 @@
 
 ``python -m tools.check_notebooks [NAME ...]`` compares every notebook with its source, checks the
 form of the page, and runs it under nbval, which compares each output with the stored one.
-``--static`` leaves nbval out (a second a page).
+``--static`` leaves nbval out (a second a page). ``--record`` keeps in ``docs/verified.json`` which
+pages passed, when and on which versions.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import nbformat
@@ -20,9 +21,9 @@ from nbformat import NotebookNode
 
 from helpers.errors import WorkbookError, exit_with_sentence
 from helpers.kernels import ROOT
-from tools import page_checks
+from tools import page_checks, verified
 from tools.build_notebooks import CELL_TIMEOUT, differences, is_learners
-from tools.pages import find_pages
+from tools.pages import Page, find_pages
 
 PROCESSES = 2
 
@@ -86,11 +87,22 @@ def changed_copy(notebook: NotebookNode) -> tuple[NotebookNode, set[int]]:
     return copy, changed
 
 
+def _passed(
+    page: Page, problems: Sequence[str], ran: Mapping[tuple[str, int], str], root: Path
+) -> bool:
+    name = page.target.relative_to(root).as_posix()
+    cells = [outcome for (notebook, _), outcome in ran.items() if notebook == name]
+    well_made = not any(problem.startswith(f"{page}: ") for problem in problems)
+    return well_made and bool(cells) and all(outcome == "passed" for outcome in cells)
+
+
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     """Entry of the command line; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.check_notebooks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="a topic, e.g. 03_operator_fusion")
-    parser.add_argument("--static", action="store_true", help="run nothing")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--static", action="store_true", help="run nothing")
+    how.add_argument("--record", action="store_true", help="write down which pages passed")
     parser.add_argument("-n", "--processes", type=int, default=PROCESSES, help="default: 2")
     options = parser.parse_args(arguments)
     pages = [
@@ -119,6 +131,10 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     ran = run_nbval([page.target for page in pages], root, processes=options.processes)
     not_passed = sum(outcome != "passed" for outcome in ran.values())
     print(f"nbval ran {len(ran)} cells of {len(pages)} notebooks: {not_passed} did not pass.")
+    if options.record:
+        passed = [page for page in pages if _passed(page, found, ran, root)]
+        verified.record(passed, root)
+        print(f"{len(passed)} of {len(pages)} passed and are in {verified.FILE}.")
     return int(bool(found) or not_passed > 0)
 
 
