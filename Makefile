@@ -1,6 +1,6 @@
 # The Relay workbook. `make` alone lists what there is to do.
 .DEFAULT_GOAL := help
-.PHONY: help wheelhouse lab verify quiz progress update check-env builds clean-cache clean setup test test-browser release grade notebooks format bench lock
+.PHONY: help hub preflight wheelhouse lab verify quiz progress update check-env builds clean-cache clean setup test test-browser release grade notebooks format bench lock
 .ONESHELL:
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
@@ -49,6 +49,9 @@ progress: setup ## which lessons and labs you have done: make progress [COURSE=t
 update: setup ## the newest workbook; what you wrote stays
 	@$(PY) -m helpers.update
 
+preflight: ## will the workbook run on this machine? Installs nothing: make preflight [WHEELHOUSE=folder]
+	@exec ./setup/setup.sh --preflight
+
 wheelhouse: setup ## all packages in one folder, for where there is no network: make wheelhouse OUT=folder [EXTRAS=1]
 	@$(PY) -m helpers.wheelhouse "$(OUT)" $(if $(filter 1,$(EXTRAS)),--extras)
 
@@ -57,6 +60,10 @@ check-env: setup ## what is installed, which TVMs, which devices, what is wrong
 
 builds: ## for conda users: add the Relay build and the models to the active environment
 	@python setup/install.py --builds-only
+
+hub: setup ## for a classroom server: add JupyterHub to this installation (see docs/hub.md)
+	@uv=$$(command -v uv || true); $(PY) setup/install.py --hub $${uv:+--uv "$$uv"}
+	@echo "JupyterHub $$($(PY) -m jupyterhub --version) is in place."
 
 clean-cache: ## remove compiled models kept on disk
 	@rm -rf "$(STATE)/cache"
@@ -88,7 +95,7 @@ format: setup ## format and lint the sources
 bench: setup ## the benchmarks behind the figures in bench/README.md
 	@for script in bench/*.py; do $(PY) -m "bench.$$(basename "$$script" .py)"; done
 
-lock: ## resolve requirements.in and browser.in again into their locks (needs uv)
-	@for name in requirements browser; do
+lock: ## resolve the .in files again into their locks (needs uv)
+	@for name in requirements browser setup/hub/hub; do
 		uv pip compile --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header --quiet -o $$name.lock $$name.in
 	done

@@ -57,7 +57,7 @@ def update(root: Path = ROOT) -> list[str]:
         )
     for name in both:
         path = root / name
-        if path.exists() and not _only_run(root, name):
+        if path.exists() and not _only_run_here(root, name):
             shutil.copy2(path, _beside(path, _MINE + ".part"))
             _beside(path, _MINE + ".part").replace(_beside(path, _MINE))
         _git(root, "checkout", "HEAD", "--", name)
@@ -68,15 +68,25 @@ def update(root: Path = ROOT) -> list[str]:
     return [*said, f"The workbook is updated: {len(incoming)} files changed."]
 
 
-def _only_run(root: Path, name: str) -> bool:
-    """Whether nothing but outputs differs from the notebook that was given out."""
+def _only_run_here(root: Path, name: str) -> bool:
     try:
-        given = nbformat.reads(_git(root, "show", f"HEAD:{name}"), 4).cells
-        mine = nbformat.reads((root / name).read_text(encoding="utf-8"), 4).cells
-    except Exception:  # what cannot be read is kept
+        given = _git(root, "show", f"HEAD:{name}").encode()
+        return only_run(given, (root / name).read_bytes())
+    except (OSError, WorkbookError):
         return False
-    return [(cell.cell_type, cell.source) for cell in given] == [
-        (cell.cell_type, cell.source) for cell in mine
+
+
+def only_run(given: bytes, mine: bytes) -> bool:
+    """Whether nothing but outputs differs between a notebook as it was given out and a learner's.
+
+    What cannot be read counts as changed, so that it is kept.
+    """
+    try:
+        before, after = (nbformat.reads(text.decode("utf-8"), 4).cells for text in (given, mine))
+    except Exception:  # nbformat lets through whatever the text's parts raise
+        return False
+    return [(cell.cell_type, cell.source) for cell in before] == [
+        (cell.cell_type, cell.source) for cell in after
     ]
 
 

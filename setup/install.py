@@ -17,6 +17,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -74,15 +75,15 @@ class Installer:
             "UV_PYTHON_DOWNLOADS": "never",
         }
 
-    def environment(self) -> None:
-        """Make the virtual environment that everything else goes into."""
+    def environment(self, *, bare: bool = False) -> None:
+        """Make the virtual environment that everything else goes into; ``bare``: without pip."""
         folder = str(self.python.parent.parent)
         if self.uv:
             self._run([self.uv, "venv", "--quiet", "--python", sys.executable, folder])
             return
         command = [sys.executable, "-m", "venv", folder]
         # Debian's Python without its venv package has pip but no ensurepip.
-        if not _can_import("ensurepip"):
+        if bare or not can_import("ensurepip"):
             command.append("--without-pip")
         self._run(command)
 
@@ -110,24 +111,40 @@ class Installer:
             command = [str(self.python), "-m", "pip", "install"]
         self._run([*command, "--no-compile", "--progress-bar", "off", *options])
 
+    def npm(self, npm: str, folder: Path) -> None:
+        """Install what the ``package-lock.json`` in ``folder`` pins, by hash; no script is run."""
+        options = ["--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"]
+        cache = ["--cache", str(DEPS / "cache" / "npm")]
+        self._run([npm, "ci", "--prefix", str(folder), *options, *cache])
+
     def _run(self, command: list[str]) -> None:
         with self.log.open("a", encoding="utf-8") as log:
             log.write(f"$ {' '.join(command)}\n")
             log.flush()
             start = log.tell()
-            code = subprocess.run(
-                command,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=self.env,
-                cwd=ROOT,
-                check=False,
-                timeout=self.seconds,
-            ).returncode
+            code = self._wait(
+                subprocess.Popen(
+                    command,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=self.env,
+                    cwd=ROOT,
+                    start_new_session=self.seconds is not None,
+                )
+            )
         if code:
             with self.log.open(encoding="utf-8", errors="replace") as log:
                 log.seek(start)
                 raise WorkbookError(explain(log.read(), code))
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> int:
+        """Its status; where it takes too long it is ended, and what it started with it."""
+        with process:
+            try:
+                return process.wait(self.seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
 
 
 def asked_wheelhouse(locks: Iterable[str], *, hashes: bool = False) -> Path | None:
@@ -284,6 +301,35 @@ def install_browser_tests(uv: str | None) -> None:
     _remove(DEPS / "tmp")
 
 
+def install_hub(uv: str | None) -> None:
+    """Add JupyterHub and its proxy to the installation, if they are not there yet."""
+    hub = ROOT / "setup" / "hub"
+    locks = [hub / "hub.lock", hub / "package-lock.json"]
+    wanted = hashlib.sha256(b"".join(lock.read_bytes() for lock in locks)).hexdigest()
+    proxy, stamp = DEPS / "hub", VENV / "hub.lock"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    npm = shutil.which("npm")
+    if npm is None:
+        raise WorkbookError(
+            "JupyterHub's proxy needs Node.js 18 or newer with npm, and there is none: install it "
+            "(Debian, Ubuntu: apt install nodejs npm) and run make hub again."
+        )
+    name = locks[0].relative_to(ROOT).as_posix()
+    installer = Installer(uv, wheels=asked_wheelhouse([name]))
+    (DEPS / "tmp").mkdir(parents=True, exist_ok=True)
+    print("Installing JupyterHub.", flush=True)
+    installer.locked(name)
+    _remove(proxy)
+    proxy.mkdir()
+    for file in ("package.json", "package-lock.json"):
+        shutil.copyfile(hub / file, proxy / file)
+    installer.npm(npm, proxy)
+    stamp.write_text(wanted)
+    _remove(DEPS / "cache")
+    _remove(DEPS / "tmp")
+
+
 def _relay(installer: Installer) -> None:
     """The Relay build and, where the system has none, the OpenMP library that it needs."""
     _into(installer, "relay.lock", DEPS / "relay")
@@ -331,7 +377,8 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
 
 
-def _can_import(name: str) -> bool:
+def can_import(name: str) -> bool:
+    """Whether the Python that runs this has the module."""
     try:
         __import__(name)
     except ImportError:
@@ -353,12 +400,17 @@ def main() -> int:
         action="store_true",
         help="only what the browser tests need beside an installed workbook",
     )
+    parser.add_argument(
+        "--hub", action="store_true", help="only JupyterHub, beside an installed workbook"
+    )
     arguments = parser.parse_args()
     wanted = install
     if arguments.builds_only:
         wanted = install_builds
     elif arguments.browser_tests:
         wanted = install_browser_tests
+    elif arguments.hub:
+        wanted = install_hub
     try:
         wanted(arguments.uv)
     except WorkbookError as error:
