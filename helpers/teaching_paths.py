@@ -11,6 +11,7 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,17 @@ def reveals(file: Path = REVEALS) -> dict[str, dict[str, Reveal]]:
     return made
 
 
+@cache
+def sections(lesson: str) -> tuple[lesson_steps.Step, ...]:
+    """The sections of lesson ``"03"``, read once: a path names many of them."""
+    return tuple(lesson_steps.steps(lesson))
+
+
+@cache
+def _questions(lesson: str) -> tuple[str, ...]:
+    return tuple(question.id for question in quiz.lesson(lesson))
+
+
 def faults(path: TeachingPath) -> Iterator[str]:
     """What the path names and the workbook lacks, one sentence each."""
     known = reveals()
@@ -157,7 +169,7 @@ def faults(path: TeachingPath) -> Iterator[str]:
             if part.lesson not in lesson_steps.lessons():
                 yield f"{where}: there is no lesson {part.lesson}."
                 continue
-            steps = {step.name: step for step in lesson_steps.steps(part.lesson)}
+            steps = {step.name: step for step in sections(part.lesson)}
             yield from (f"{where}: there is no step {s}." for s in part.steps if s not in steps)
             taken = [steps[name] for name in part.steps or steps if name in steps]
             cells = [cell.name for step in taken for cell in step.cells if cell.name]
@@ -171,14 +183,14 @@ def faults(path: TeachingPath) -> Iterator[str]:
             yield from (
                 f"{where}: {c} is asked and not run." for c in part.ask if c not in part.run
             )
-            there = [question.id for question in quiz.lesson(part.lesson)]
+            there = _questions(part.lesson)
         elif part.lab:
             folders = [*(ROOT / "labs").glob(f"{part.lab}_*")]
             if not folders:
                 yield f"{where}: there is no lab {part.lab}."
                 continue
             text = "".join(page.read_text(encoding="utf-8") for page in folders[0].glob("*.ipynb"))
-            there = re.findall(r'"id": "(q\d+)"', text)
+            there = tuple(re.findall(r'"id": "(q\d+)"', text))
         else:
             continue
         yield from (f"{where}: there is no question {q}." for q in part.questions if q not in there)

@@ -15,13 +15,13 @@ from helpers.kernels import ROOT, kernel_client
 from tools import instructor_pages, release
 from tools.pages import as_text
 
-NAMES = teaching_paths.names()
+PATHS = {name: teaching_paths.load(name) for name in teaching_paths.names()}
 REVEALS = teaching_paths.reveals()
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=PATHS)
 def path(request):
-    return teaching_paths.load(request.param)
+    return PATHS[request.param]
 
 
 def stated_minutes(file):
@@ -44,7 +44,7 @@ def shown(cell):
 
 
 def test_the_three_paths_are_there():
-    assert NAMES == ["three_hours", "one_day", "five_weeks"]
+    assert [*PATHS] == ["three_hours", "one_day", "five_weeks"]
 
 
 def test_the_clock_ends_with_the_session(path):
@@ -64,7 +64,7 @@ def test_no_section_is_taught_twice(path):
         step
         for part in path.parts
         if part.lesson
-        for step in part.steps or [step.name for step in lesson_steps.steps(part.lesson)]
+        for step in part.steps or [step.name for step in teaching_paths.sections(part.lesson)]
     ]
     assert len(taken) == len(set(taken))
 
@@ -72,7 +72,7 @@ def test_no_section_is_taught_twice(path):
 def test_a_lesson_that_is_taken_whole_takes_the_minutes_that_it_states(path):
     for lesson, source in lesson_steps.lessons().items():
         parts = [part for part in path.parts if part.lesson == lesson]
-        every = {step.name for step in lesson_steps.steps(lesson)}
+        every = {step.name for step in teaching_paths.sections(lesson)}
         if {step for part in parts for step in part.steps or every} == every:
             assert sum(part.minutes for part in parts) == stated_minutes(source), lesson
     for part in path.parts:
@@ -87,7 +87,7 @@ def test_a_lesson_that_is_taken_whole_takes_the_minutes_that_it_states(path):
 )
 def test_the_sections_run_without_those_left_out(path):
     for lesson in lesson_steps.lessons():
-        steps = {step.name: step for step in lesson_steps.steps(lesson)}
+        steps = {step.name: step for step in teaching_paths.sections(lesson)}
         parts = [part for part in path.parts if part.lesson == lesson and not part.home]
         taken = [steps[name] for part in parts for name in part.steps or steps]
         cells = [
@@ -104,26 +104,31 @@ def test_the_sections_run_without_those_left_out(path):
 
 
 def test_the_long_path_takes_everything():
-    path = teaching_paths.load("five_weeks")
+    path = PATHS["five_weeks"]
     taken = {
         step
         for part in path.parts
         if part.lesson
-        for step in part.steps or [step.name for step in lesson_steps.steps(part.lesson)]
+        for step in part.steps or [step.name for step in teaching_paths.sections(part.lesson)]
     }
     lessons = lesson_steps.lessons()
-    assert taken == {step.name for lesson in lessons for step in lesson_steps.steps(lesson)}
+    assert taken == {step.name for lesson in lessons for step in teaching_paths.sections(lesson)}
     labs = {folder.name[:2] for folder in (ROOT / "labs").iterdir() if folder.is_dir()}
     assert {part.lab for part in path.parts if part.lab} >= labs - {"15", "16"}
 
 
 def test_the_short_paths_have_breaks():
     for name in ("three_hours", "one_day"):
-        (session,) = teaching_paths.load(name).sessions
+        (session,) = PATHS[name].sessions
         since = 0
         for part in session.parts:
             since = since + part.minutes if part.lesson or part.lab else 0
             assert since <= 100, part.title
+
+
+def test_the_plan_has_a_row_at_least_every_35_minutes(path):
+    assert all(part.minutes <= 35 for part in path.parts if part.lesson and not part.home)
+    assert all(part.cut for part in path.parts if part.lesson and not part.home)
 
 
 def test_the_pages_are_what_the_files_give(path):

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 
 from helpers import lesson_steps, teaching_paths
 from helpers.errors import WorkbookError, exit_with_sentence
 from helpers.kernels import ROOT
 from helpers.teaching_paths import FOLDER, Part, Session, TeachingPath
+
+_reveals = cache(teaching_paths.reveals)
 
 
 def clock(minutes: int) -> str:
@@ -100,14 +103,14 @@ def _part(part: Part) -> Iterator[str]:
     if part.say:
         yield part.say
     if part.lesson:
-        steps = {step.name: step for step in lesson_steps.steps(part.lesson)}
+        steps = {step.name: step for step in teaching_paths.sections(part.lesson)}
         taken = [steps[name] for name in part.steps or steps]
         titles = ", ".join(
             "the setup" if step.name[3:] == "0" else f"{step.name} *{step.title}*" for step in taken
         )
         whole = "All of" if len(taken) == len(steps) else "Of"
         yield f"{whole} {_link(part)}: {titles}. Run all of their cells, and stop at these:"
-        asked = teaching_paths.reveals().get(part.lesson, {})
+        asked = _reveals().get(part.lesson, {})
         items = []
         for cell in (cell for step in taken for cell in step.cells if cell.name in part.run):
             line = cell.source.splitlines()[0].strip()
