@@ -83,6 +83,14 @@ def where_line(lines: Mapping[str, str]) -> str:
     return f'{" and ".join(on_gpu)} can use target="cuda", all else runs on the CPU'
 
 
+def compiler_line() -> tuple[bool, str]:
+    """Whether there is a C++ compiler, and the line that says which or who needs it."""
+    compiler = os.environ.get("CXX") or "g++"
+    there = shutil.which(compiler) is not None
+    need = "" if there else " is missing: lesson and lab 14 need it"
+    return there, f"C++ compiler {compiler}{need}"
+
+
 def main() -> int:
     """Print the report; 0 when nothing is wrong, 1 otherwise."""
     problems = [machine_problem()] if machine_problem() else []
@@ -105,9 +113,7 @@ def main() -> int:
             problems.append(lines[kind])
     print(f"  {driver_line()}")
     print(f"  {where_line(lines)}")
-    compiler = os.environ.get("CXX") or "g++"
-    there = shutil.which(compiler) is not None
-    print(f"  C++ compiler {compiler}{'' if there else ' is missing: lesson and lab 14 need it'}")
+    print(f"  {compiler_line()[1]}")
     if not (ROOT / ".deps" / "models").is_dir():
         problems.append("The models with real weights are missing.")
     problems += wrong_packages

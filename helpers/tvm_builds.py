@@ -72,7 +72,7 @@ def use_tvm(kind: str = "relay", *, quiet: bool = False) -> None:
     if _chosen is None or _chosen.kind != kind:
         _check_not_imported(kind)
         if "tvm" not in sys.modules:
-            check_machine()
+            check_machine(kind)
             _put_on_path(kind)
         _chosen = _describe(kind)
     if not quiet:
@@ -115,8 +115,16 @@ def run_with(kind: str, source: str) -> str:
     return done.stdout
 
 
-def machine_problem() -> str | None:
-    """Why this machine cannot run the workbook, in one sentence; ``None`` when it can."""
+def machine_problem(kind: str = "relay") -> str | None:
+    """Why this machine cannot run this TVM, in one sentence; ``None`` when it can.
+
+    Today's TVM ("relax") also exists for other systems than the one that the Relay build is for.
+    """
+    return python_problem() or system_problem(kind)
+
+
+def python_problem() -> str | None:
+    """Why the workbook does not run on this Python; ``None`` when it does."""
     low, high = SUPPORTED_PYTHON
     if not low <= sys.version_info[:2] <= high:
         here = ".".join(map(str, sys.version_info[:2]))
@@ -124,10 +132,18 @@ def machine_problem() -> str | None:
             f"The workbook runs on Python 3.10, 3.11 or 3.12, and this is Python {here}: "
             "install one of the three and run `make lab` again."
         )
+    return None
+
+
+def system_problem(kind: str = "relay") -> str | None:
+    """What the system or its processor lacks for this TVM; ``None`` when it lacks nothing."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
+        if kind == "relax":
+            return None
         return (
-            f"The workbook needs Linux on an x86-64 processor, and this is {platform.system()} on "
-            f"{platform.machine()}: use a Linux x86-64 machine, virtual machine or container."
+            "The Relay build of TVM exists for Linux on x86-64 processors only, and this is "
+            f"{platform.system()} on {platform.machine()}: use such a machine, a virtual machine "
+            "or a container (on Windows, WSL 2)."
         )
     libc, version = platform.libc_ver()
     if libc != "glibc" or tuple(map(int, version.split(".")[:2])) < REQUIRED_GLIBC:
@@ -146,9 +162,9 @@ def machine_problem() -> str | None:
     return None
 
 
-def check_machine() -> None:
+def check_machine(kind: str = "relay") -> None:
     """Raise :class:`WorkbookError` when :func:`machine_problem` finds one."""
-    problem = machine_problem()
+    problem = machine_problem(kind)
     if problem:
         raise WorkbookError(problem)
 

@@ -1,13 +1,16 @@
 #!/bin/sh
 # Find a Python that can run the workbook, newest supported first, and let install.py do the rest.
 # Every directory of PATH is looked at: version managers leave commands behind that do not start.
+# With --preflight the work is preflight.py's, and any Python 3.8 or newer can say what is amiss.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
+work=install
+if [ "${1:-}" = --preflight ]; then work=preflight; fi
 
 say() { printf '%s\n' "$*" >&2; }
 
 if [ "$(uname -s)" != Linux ] || [ "$(uname -m)" != x86_64 ]; then
-    say "The workbook needs Linux on an x86-64 processor, and this is $(uname -s) on $(uname -m): use a Linux x86-64 machine, virtual machine or container."
+    say "The Relay build of TVM exists for Linux on x86-64 processors only, and this is $(uname -s) on $(uname -m): use such a machine, a virtual machine or a container (on Windows, WSL 2)."
     exit 1
 fi
 
@@ -16,6 +19,7 @@ if [ -n "$uv" ] && ! "$uv" --version >/dev/null 2>&1; then uv=; fi
 
 seen=
 lacking=
+unfit=
 # Prints "3.11 yes" where the Python starts; the second word says whether it can make an environment.
 probe='
 import sys
@@ -36,14 +40,16 @@ try() { # try COMMAND: hands over to install.py and does not return where COMMAN
     3.10 | 3.11 | 3.12) ;;
     *)
         seen="${seen:+$seen, }$version"
+        case "$version" in 3.[89] | 3.1[0-9]) unfit=$1 ;; esac
         return 0
         ;;
     esac
     if [ "${answer#* }" = no ] && [ -z "$uv" ]; then
         lacking=$version
+        unfit=$1
         return 0
     fi
-    exec "$1" "$here/install.py" ${uv:+--uv "$uv"}
+    exec "$1" "$here/$work.py" ${uv:+--uv "$uv"}
 }
 
 if [ -n "${PYTHON:-}" ]; then
@@ -63,10 +69,14 @@ if [ -n "$uv" ]; then
     found=$("$uv" python find --no-python-downloads --no-project '>=3.10,<3.13' 2>/dev/null) && [ -n "$found" ] && try "$found"
 fi
 if [ -n "$lacking" ]; then
-    say "Python $lacking is here but cannot make a virtual environment: install its venv package (Debian, Ubuntu: apt install python$lacking-venv) or uv, and run make again."
+    problem="Python $lacking is here but cannot make a virtual environment: install its venv package (Debian, Ubuntu: apt install python$lacking-venv) or uv, and run make again."
 elif [ -n "$seen" ]; then
-    say "The workbook runs on Python 3.10, 3.11 or 3.12, and only Python $seen was found: install one of the three and run make again."
+    problem="The workbook runs on Python 3.10, 3.11 or 3.12, and only Python $seen was found: install one of the three and run make again."
 else
-    say "No Python was found: install Python 3.10, 3.11 or 3.12 and run make again."
+    problem="No Python was found: install Python 3.10, 3.11 or 3.12 and run make again."
 fi
+if [ "$work" = preflight ] && [ -n "$unfit" ]; then
+    exec "$unfit" "$here/preflight.py" ${uv:+--uv "$uv"} --python-problem "$problem"
+fi
+say "$problem"
 exit 1

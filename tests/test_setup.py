@@ -30,12 +30,11 @@ def command(folder: Path, name: str, script: str) -> Path:
     return path
 
 
-def run_setup(tmp_path: Path, *folders: Path, **env: str):
-    """``setup.sh`` beside an install.py that only says which Python was given the work."""
+def run_setup(tmp_path: Path, *folders: Path, arguments=(), **env: str):
+    """``setup.sh`` with Pythons that only say which of them was given the work, and which work."""
     setup = tmp_path / "checkout" / "setup"
     setup.mkdir(parents=True)
     shutil.copy(ROOT / "setup" / "setup.sh", setup)
-    (setup / "install.py").write_text("")
     tools = tmp_path / "tools"
     for name in ("uname", "dirname"):
         if not (tools / name).exists():
@@ -43,7 +42,7 @@ def run_setup(tmp_path: Path, *folders: Path, **env: str):
             (tools / name).symlink_to(shutil.which(name))
     path = os.pathsep.join(map(str, [*folders, tools]))
     return subprocess.run(
-        ["/bin/sh", str(setup / "setup.sh")],
+        ["/bin/sh", str(setup / "setup.sh"), *arguments],
         env={"PATH": path, **env},
         capture_output=True,
         text=True,
@@ -107,12 +106,38 @@ def test_a_python_that_cannot_work_gets_one_sentence(tmp_path, version, able, sa
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+def test_the_look_beforehand_gets_the_python_that_the_installation_would(tmp_path):
+    fake_python(tmp_path / "a", "python3.11", "3.11")
+    done = run_setup(tmp_path, tmp_path / "a", arguments=["--preflight"])
+    assert done.stdout.endswith("/setup/preflight.py\n")
+    assert done.stdout.startswith(f"{tmp_path}/a/python3.11 ")
+
+
+@pytest.mark.parametrize(
+    ("version", "able", "problem"),
+    [("3.13", "yes", "only Python 3.13 was found"), ("3.11", "no", "cannot make a virtual")],
+)
+def test_a_python_that_cannot_work_says_what_else_is_amiss(tmp_path, version, able, problem):
+    fake_python(tmp_path / "a", "python3", version, able)
+    done = run_setup(tmp_path, tmp_path / "a", arguments=["--preflight"])
+    assert "/setup/preflight.py --python-problem " in done.stdout
+    assert problem in done.stdout
+    assert done.stderr == ""
+
+
+def test_without_any_python_the_look_beforehand_is_a_sentence(tmp_path):
+    fake_python(tmp_path / "a", "python3", "3.6")
+    done = run_setup(tmp_path, tmp_path / "a", arguments=["--preflight"])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "only Python 3.6 was found" in done.stderr
+
+
 def test_another_system_gets_one_sentence(tmp_path):
     command(tmp_path / "mac", "uname", 'case "$1" in -s) echo Darwin;; *) echo arm64;; esac')
     fake_python(tmp_path / "a", "python3", "3.11")
     done = run_setup(tmp_path, tmp_path / "mac", tmp_path / "a")
     assert done.returncode == 1
-    assert "this is Darwin on arm64" in done.stderr
+    assert "exists for Linux on x86-64 processors only, and this is Darwin on arm64" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 

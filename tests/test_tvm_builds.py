@@ -183,7 +183,8 @@ def test_this_machine_is_fit():
     [
         (sys, "version_info", (3, 13, 1), "3.10, 3.11 or 3.12, and this is Python 3.13:"),
         (sys, "version_info", (3, 9, 2), "3.10, 3.11 or 3.12, and this is Python 3.9:"),
-        (sys, "platform", "darwin", "needs Linux on an x86-64 processor"),
+        (sys, "platform", "darwin", "exists for Linux on x86-64 processors only"),
+        (sys, "platform", "win32", "exists for Linux on x86-64 processors only"),
         (tvm_builds.platform, "machine", lambda: "aarch64", "and this is Linux on aarch64:"),
         (tvm_builds.platform, "libc_ver", lambda: ("glibc", "2.27"), "this system has glibc 2.27"),
         (tvm_builds.platform, "libc_ver", lambda: ("", ""), "this system has another C library"),
@@ -212,6 +213,20 @@ def test_an_unreadable_processor_is_given_the_benefit_of_the_doubt(monkeypatch):
 def test_an_unfit_machine_is_told_before_any_tvm_is_imported():
     set_up = "import platform, sys\nplatform.machine = lambda: 'riscv64'\n"
     assert "Linux on riscv64" in refused(set_up + "use_tvm('relay')")
+
+
+@pytest.mark.parametrize(("system", "machine"), [("darwin", "arm64"), ("linux", "aarch64")])
+def test_todays_tvm_is_not_refused_where_only_relays_build_is_missing(system, machine):
+    fake = (
+        f"import platform, sys\nsys.platform = {system!r}\nplatform.machine = lambda: {machine!r}\n"
+    )
+    refusal = refused(fake + "use_tvm('relay')")
+    assert f"on {machine}: use such a machine" in refusal
+    done = python(
+        f"from helpers import use_tvm\nimport numpy\n{fake}"
+        "from helpers import tvm_builds\nprint(tvm_builds.machine_problem('relax'))"
+    )
+    assert done.stdout == "None\n", done.stderr
 
 
 # --- how an error looks ---------------------------------------------------------------------------
