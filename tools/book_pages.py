@@ -99,8 +99,7 @@ class Lesson:
     @cached_property
     def title(self) -> str:
         """What follows the number in its heading."""
-        found = headings(self.sections[0].cells[0].source)
-        return next(text for _, text in found).partition("· ")[2]
+        return _title(self.page).partition("· ")[2]
 
     @cached_property
     def prose(self) -> str:
@@ -172,13 +171,25 @@ def _slug(title: str) -> str:
 
 
 def _printed(cell: NotebookNode) -> str:
-    """What a cell printed, as text; of a figure its alt text."""
-    texts = []
-    for output in cell.outputs:
-        for place, key in comparable(output):
-            if key in ("text", "text/plain", "evalue"):
-                texts.append(as_string(place[key]).rstrip())
+    """What a cell printed, without its figures."""
+    texts = [text for output in cell.outputs if not _is_figure(output) for text in _texts(output)]
     return "\n".join(dict.fromkeys(texts))
+
+
+def _figures(cell: NotebookNode) -> list[str]:
+    """What a cell's figures show, in words."""
+    texts = [text for output in cell.outputs if _is_figure(output) for text in _texts(output)]
+    return [*dict.fromkeys(texts)]
+
+
+def _is_figure(output: NotebookNode) -> bool:
+    return any(kind.startswith("image/") for kind in output.get("data", {}))
+
+
+def _texts(output: NotebookNode) -> Iterator[str]:
+    for place, key in comparable(output):
+        if key in ("text", "text/plain", "evalue"):
+            yield as_string(place[key]).rstrip()
 
 
 # --- the glossary --------------------------------------------------------------------------------
@@ -278,7 +289,7 @@ def _observations(root: Path, known: Mapping[str, Lesson]) -> str:
         "# Beliefs, experiments, results\n\n"
         "What one often hears, the cell that tries it, and what came out, in the words of the "
         "lesson. A name leads to the section with the cell.\n\n"
-        "Folded below each table are the beliefs that the questions of the lesson test. They give "
+        "Folded below them are the beliefs that the questions of the lesson test. They give "
         "the answers away.\n"
     )
     found = observations(root)
@@ -329,8 +340,12 @@ def _code(text: str) -> str:
     )
 
 
-def _beliefs(rows: Sequence[Sequence[str]]) -> str:
-    return _table(("the belief", "the experiment", "the result"), rows)
+def _beliefs(rows: Sequence[tuple[str, str, str]]) -> str:
+    """A list: a table of three columns of sentences is hard to read on a phone."""
+    return "".join(
+        f"- **{belief}**<br>\n  Experiment: {cells}<br>\n  Result: {result}\n"
+        for belief, cells, result in rows
+    )
 
 
 # --- porting, times, verified --------------------------------------------------------------------
@@ -341,7 +356,10 @@ def _porting(known: Mapping[str, Lesson]) -> str:
     found = re.findall(
         r"^(\S.*?) +(\S+) +(\S+)\n +(\S+) +(\S+)$", _printed(lesson.cells["porting-table"]), re.M
     )
-    calls = [(what, _gives(old, a), _gives(new, b)) for what, old, a, new, b in found]
+    calls = [
+        (what, f"Relay `{old}`<br>Relax `{new}`", f"`{a}`<br>`{b}`")
+        for what, old, a, new, b in found
+    ]
     seen = re.findall(
         r"^(\d\d) +(\S.*?)  +(\S.*?)  +(\S.*?)  (\S.*)$",
         _printed(lesson.cells["then-and-now"]),
@@ -351,19 +369,15 @@ def _porting(known: Mapping[str, Lesson]) -> str:
     return (
         "# From Relay to Relax\n\n"
         f"What {lesson.cell_link('porting-table')} of lesson 15 printed: each name was looked up, "
-        "or the call was made, in the TVM that it belongs to. Below a name is what it gives, the "
-        "type of an object, or the name of a function or class. That both sides exist does not "
+        "or the call was made, in the TVM that it belongs to. Beside a name is what it gives: "
+        "the type of an object, or the name of a function or class. That both sides exist does not "
         "say that they do the same: compare outputs after porting.\n\n"
-        f"{_table(('', 'Relay', 'Relax'), calls)}\n"
+        f"{_table(('', 'in Relay, and in Relax', 'what it gives'), calls)}\n"
         "## Observations, then and now\n\n"
         f"What {lesson.cell_link('then-and-now')} printed: one observation of a lesson, tried on "
         "both.\n\n"
         f"{_table(('lesson', 'what is observed', 'Relay', 'Relax', ''), marks)}"
     )
-
-
-def _gives(name: str, kind: str) -> str:
-    return f"`{name}`<br>gives `{kind}`"
 
 
 def _measured(root: Path, known: Mapping[str, Lesson]) -> str:
@@ -378,14 +392,16 @@ def _measured(root: Path, known: Mapping[str, Lesson]) -> str:
         "which the output was stored.\n"
     )
     for lesson in known.values():
-        days = _days(lesson.page.target)
+        days, heading = _days(lesson.page.target), f"\n### {lesson.number} · {lesson.title}\n"
         for name, cell in lesson.cells.items():
-            if NOT_COMPARED in cell.metadata.get("tags", ()) and cell.outputs:
-                printed = _printed(cell)
-                where = f"{lesson.cell_link(name)}, lesson {lesson.number}"
-                text += (
-                    f"\n**{where}** ({_day(days, printed)})\n\n{_block(_without_guesses(printed))}"
-                )
+            if NOT_COMPARED not in cell.metadata.get("tags", ()) or not cell.outputs:
+                continue
+            printed, figures = _printed(cell), _figures(cell)
+            stored = _day(days, "\n".join([printed, *figures]))
+            text += f"{heading}\n{lesson.cell_link(name)}, {stored}\n"
+            text += f"\n{_block(_without_guesses(printed))}" if printed else ""
+            text += "".join(f"\nFigure: {_code(figure)}\n" for figure in figures)
+            heading = ""
     text += (
         "\n## With the scripts in `bench`\n\n"
         "From `bench/README.md`, which also says how to run each.\n"
@@ -468,23 +484,41 @@ def _said(day: str) -> str:
 
 def _verified(root: Path) -> str:
     entries = verified.read(root)
-    rows = []
-    for page in (page for page in find_pages(root) if page.target.exists()):
-        link = f"`{verified.key(page)}`"
-        if page.kind != "solution":
-            link = f"[{link}]({page.target.relative_to(root).as_posix()})"
-        entry = entries.get(verified.key(page))
-        if entry is None:
-            rows.append((link, "not yet", "", "", ""))
-            continue
-        changed = "" if entry.code == verified.code(page) else ", its code has changed since"
-        rows.append((link, f"{_said(entry.date)}{changed}", entry.python, entry.relay, entry.relax))
-    return (
+    text = (
         "# When each page was last verified\n\n"
         "On this day the page ran from its first cell to its last, and every output that does not "
-        "depend on the machine was the stored one.\n\n"
-        f"{_table(('page', 'day', 'Python', 'TVM with Relay', 'TVM with Relax'), rows)}"
+        "depend on the machine was the stored one.\n"
     )
+    pages = [page for page in find_pages(root) if page.target.exists()]
+    for kind, heading in (
+        ("lesson", "Lessons"),
+        ("lab", "Labs"),
+        ("solution", "Solutions of labs"),
+    ):
+        rows = []
+        for page in pages:
+            if page.kind == kind:
+                title = _title(page)
+                link = f"[{title}]({page.target.relative_to(root).as_posix()})"
+                rows.append((title if kind == "solution" else link, *_said_of(page, entries)))
+        text += f"\n## {heading}\n\n{_table(('page', 'day', 'on'), rows)}" if rows else ""
+    return text
+
+
+def _said_of(page: Page, entries: Mapping[str, verified.Entry]) -> tuple[str, str]:
+    """The day of a page's entry, and the versions."""
+    entry = entries.get(verified.key(page))
+    if entry is None:
+        return "not yet", ""
+    changed = "" if entry.code == verified.code(page) else ", its code has changed since"
+    versions = f"Python {entry.python}<br>Relay {entry.relay}<br>Relax {entry.relax}"
+    return f"{_said(entry.date)}{changed}", versions
+
+
+def _title(page: Page) -> str:
+    """The heading of a page."""
+    cells = nbformat.read(page.target, 4).cells
+    return next(text for cell in cells for level, text in headings(cell.source) if level == 1)
 
 
 # --- Markdown ------------------------------------------------------------------------------------
