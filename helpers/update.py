@@ -13,8 +13,6 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import nbformat
-
 from helpers.errors import WorkbookError, exit_with_sentence
 from helpers.kernels import ROOT
 
@@ -81,6 +79,8 @@ def only_run(given: bytes, mine: bytes) -> bool:
 
     What cannot be read counts as changed, so that it is kept.
     """
+    import nbformat  # a second, and rarely needed
+
     try:
         before, after = (nbformat.reads(text.decode("utf-8"), 4).cells for text in (given, mine))
     except Exception:  # nbformat lets through whatever the text's parts raise

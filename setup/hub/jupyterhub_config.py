@@ -31,6 +31,8 @@ c.PAMAuthenticator.open_sessions = False
 c.JupyterHub.spawner_class = "systemd"
 c.SystemdSpawner.mem_limit = "2G"
 c.SystemdSpawner.cpu_limit = 2.0
+# A kernel that wants more is killed; without this systemd would end the whole server with it.
+c.SystemdSpawner.unit_extra_properties = {"OOMPolicy": "continue"}
 c.SystemdSpawner.isolate_tmp = True
 c.SystemdSpawner.disable_user_sudo = True
 c.Spawner.cmd = [sys.executable, str(ROOT / "setup" / "hub" / "server.py")]
