@@ -208,12 +208,12 @@ def test_set_up_without_a_network(python, copy, installer, tmp_path):
     if installer == "uv" and not shutil.which("uv"):
         pytest.skip("there is no uv on PATH")
     folder = tmp_path / "the workbook"
+    clone = tmp_path / "clone" if copy == "class" else folder
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
     if copy == "class":
         from tools import release
 
-        release.release(folder, ROOT)
-    else:
-        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
+        release.release(folder, clone)
     base = Path(sys.executable).resolve() if python == sys.executable else Path(python)
     path = "/usr/bin:/bin:/usr/sbin:/sbin"
     if installer == "uv":
