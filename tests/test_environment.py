@@ -12,7 +12,10 @@ import yaml
 from helpers import check_env
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCKS = ("requirements.lock", "relay.lock", "models.lock", "openmp.lock", "browser.lock")
+LOCKS = (
+    *(f"{name}.lock" for name in ("requirements", "relay", "models", "openmp", "browser")),
+    "setup/hub/hub.lock",
+)
 
 
 def normal(name: str) -> str:
@@ -42,6 +45,7 @@ def test_no_host_is_named():
         *LOCKS,
         "requirements.in",
         "browser.in",
+        "setup/hub/hub.in",
         "environment.yml",
         "pyproject.toml",
         "Makefile",

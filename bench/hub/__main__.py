@@ -8,7 +8,7 @@ there is one. The second one's kernel is killed half-way, and the last one's ser
 start. Then it is tried whether a student can reach the files of another or take more memory than
 allowed. Exit status 1 when anything was not as it should be.
 
-The installation is kept in ``--folder`` for the next time; ``--again`` installs anew.
+The machine is kept in ``--folder``: the next time only what has changed is installed.
 """
 
 from __future__ import annotations
@@ -144,7 +144,6 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.hub", description=__doc__)
     parser.add_argument("students", type=int, nargs="*", default=[1, 5, 10])
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp/relay-hub-trial"))
-    parser.add_argument("--again", action="store_true", help="install anew")
     parser.add_argument("--cold", action="store_true", help="nothing was compiled beforehand")
     options = parser.parse_args(arguments)
     if reason := missing():
@@ -153,8 +152,7 @@ def main(arguments: list[str]) -> int:
     wrong: list[str] = []
     machine.mount()
     try:
-        if options.again or not (machine.root / INSTALLATION / ".deps" / "hub").is_dir():
-            print(f"Installed in {machine.install():.0f} s.", flush=True)
+        print(f"Installed in {machine.install():.0f} s.", flush=True)
         if options.cold:
             machine.forget_warmth()
         elif not (machine.root / INSTALLATION / ".state" / "cache").is_dir():

@@ -76,7 +76,10 @@ class Machine:
         _run("mount", "-t", "overlay", "overlay", "-o", options, str(self.root))
 
     def install(self) -> float:
-        """Install the workbook's last commit as ``docs/hub.md`` says; the seconds it took."""
+        """Install the workbook's last commit as ``docs/hub.md`` says; the seconds it took.
+
+        What is there and has not changed is left as it is.
+        """
         began = time.monotonic()
         source, copy = self.folder / "source", self.folder / "class"
         for old in (source, copy, copy.with_suffix(".tar.gz")):
