@@ -126,6 +126,16 @@ def test_the_short_paths_have_breaks():
             assert since <= 100, part.title
 
 
+def test_something_is_asked_before_each_reveal(path):
+    """A cell of a section in class that compares predictions with what came out has a question."""
+    for part in path.parts:
+        if part.lesson and not part.home:
+            steps = {step.name: step for step in teaching_paths.sections(part.lesson)}
+            for cell in (cell for name in part.steps or steps for cell in steps[name].cells):
+                if re.search(r"^\s*(guess|pairs)\.table\(", cell.source, re.M):
+                    assert cell.name in part.ask
+
+
 def test_the_plan_has_a_row_at_least_every_35_minutes(path):
     assert all(part.minutes <= 35 for part in path.parts if part.lesson and not part.home)
     assert all(part.cut for part in path.parts if part.lesson and not part.home)
