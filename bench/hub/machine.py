@@ -34,7 +34,7 @@ exec /lib/systemd/systemd "$@"
 """
 TARGET = """[Unit]
 Requires=basic.target
-Wants=dbus.service relay-hub.service
+Wants=dbus.service systemd-user-sessions.service relay-hub.service
 After=basic.target
 AllowIsolate=yes
 """
