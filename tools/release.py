@@ -21,6 +21,8 @@ from helpers.kernels import ROOT
 from tools.pages import find_pages, read_page
 
 GIVEN = (
+    ".dockerignore",
+    "Dockerfile",
     "LICENSE",
     "Makefile",
     "docs/instructor/paths/*.yaml",
