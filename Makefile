@@ -1,6 +1,6 @@
 # The Relay workbook. `make` alone lists what there is to do.
 .DEFAULT_GOAL := help
-.PHONY: help hub preflight wheelhouse lab verify quiz progress update check-env builds clean-cache clean setup test test-browser release grade notebooks format bench lock
+.PHONY: help hub preflight wheelhouse lab verify quiz progress update check-env builds clean-cache clean setup test test-browser slides release grade notebooks format bench lock
 .ONESHELL:
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
@@ -78,6 +78,9 @@ test: setup ## set up, then run every check
 
 test-browser: setup ## every page in Chromium (INSTALL_CHROMIUM=1 lets root install it)
 	@$(PY) -m tools.browser
+
+slides: setup ## slides of the lessons, for any browser, without a network: make slides [LESSON=03] [COURSE=three_hours]
+	@$(PY) -m tools.slides $(LESSON) $(if $(COURSE),--course $(COURSE))
 
 release: setup ## the copy of the workbook that a class receives: make release OUT=folder
 	@$(PY) -m tools.release "$(OUT)"

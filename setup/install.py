@@ -223,7 +223,11 @@ def is_installed(wanted: dict[str, str]) -> bool:
         return False
     if {key: stamp.get(key) for key in wanted} != wanted:
         return False
-    python = VENV / "bin" / "python"
+    return starts(VENV / "bin" / "python")
+
+
+def starts(python: Path) -> bool:
+    """Whether there is a Python and it runs: the one that made an environment may be gone."""
     if not python.exists():
         return False
     started = subprocess.run([str(python), "-c", ""], capture_output=True, check=False)
@@ -330,6 +334,38 @@ def install_hub(uv: str | None) -> None:
     _remove(DEPS / "tmp")
 
 
+def install_slides(uv: str | None) -> None:
+    """Fetch the files that slides need: reveal.js and MathJax."""
+    lock, target = ROOT / "slides.lock", DEPS / "slides"
+    stamp = target / lock.name
+    if stamp.exists() and stamp.read_bytes() == lock.read_bytes():
+        return
+    installer = Installer(uv, wheels=asked_wheelhouse([lock.name]))
+    (DEPS / "tmp").mkdir(parents=True, exist_ok=True)
+    print("Fetching reveal.js and MathJax.", flush=True)
+    _into(installer, lock.name, target)
+    stamp.write_bytes(lock.read_bytes())
+    _remove(DEPS / "cache")
+    _remove(DEPS / "tmp")
+
+
+def install_book(uv: str | None) -> None:
+    """Make the environment that builds the book, if it is not there yet."""
+    lock, folder = ROOT / "book.lock", DEPS / "book"
+    stamp, python = folder / lock.name, folder / "bin" / "python"
+    if stamp.exists() and stamp.read_bytes() == lock.read_bytes() and starts(python):
+        return
+    installer = Installer(uv, python, asked_wheelhouse([lock.name]))
+    (DEPS / "tmp").mkdir(parents=True, exist_ok=True)
+    print("Installing what builds the book.", flush=True)
+    _remove(folder)
+    installer.environment(bare=True)
+    installer.locked(lock.name)
+    stamp.write_bytes(lock.read_bytes())
+    _remove(DEPS / "cache")
+    _remove(DEPS / "tmp")
+
+
 def _relay(installer: Installer) -> None:
     """The Relay build and, where the system has none, the OpenMP library that it needs."""
     _into(installer, "relay.lock", DEPS / "relay")
@@ -403,14 +439,24 @@ def main() -> int:
     parser.add_argument(
         "--hub", action="store_true", help="only JupyterHub, beside an installed workbook"
     )
+    parser.add_argument(
+        "--slides", action="store_true", help="only what slides need beside an installed workbook"
+    )
+    parser.add_argument(
+        "--book", action="store_true", help="only the environment that builds the book"
+    )
     arguments = parser.parse_args()
     wanted = install
     if arguments.builds_only:
         wanted = install_builds
     elif arguments.browser_tests:
         wanted = install_browser_tests
+    elif arguments.book:
+        wanted = install_book
     elif arguments.hub:
         wanted = install_hub
+    elif arguments.slides:
+        wanted = install_slides
     try:
         wanted(arguments.uv)
     except WorkbookError as error:

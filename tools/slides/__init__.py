@@ -1,0 +1,1 @@
+"""Slides of the lessons: ``python -m tools.slides``."""
