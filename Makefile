@@ -1,6 +1,6 @@
 # The Relay workbook. `make` alone lists what there is to do.
 .DEFAULT_GOAL := help
-.PHONY: help hub preflight wheelhouse lab verify quiz progress update check-env builds clean-cache clean setup test test-browser slides release grade notebooks format bench lock
+.PHONY: help hub preflight wheelhouse lab verify quiz progress update check-env builds clean-cache clean book setup test test-browser slides release grade notebooks format bench lock
 .ONESHELL:
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
@@ -82,6 +82,9 @@ test-browser: setup ## every page in Chromium (INSTALL_CHROMIUM=1 lets root inst
 slides: setup ## slides of the lessons, for any browser, without a network: make slides [LESSON=03] [COURSE=three_hours]
 	@$(PY) -m tools.slides $(LESSON) $(if $(COURSE),--course $(COURSE))
 
+book: setup ## the site of the workbook, from the stored outputs: .state/book/_build/html
+	@$(PY) -m tools.book
+
 release: setup ## the copy of the workbook that a class receives: make release OUT=folder
 	@$(PY) -m tools.release "$(OUT)"
 
@@ -99,6 +102,6 @@ bench: setup ## the benchmarks behind the figures in bench/README.md
 	@for script in bench/*.py; do $(PY) -m "bench.$$(basename "$$script" .py)"; done
 
 lock: ## resolve the .in files again into their locks (needs uv)
-	@for name in requirements browser setup/hub/hub; do
+	@for name in requirements browser book setup/hub/hub; do
 		uv pip compile --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header --quiet -o $$name.lock $$name.in
 	done

@@ -121,7 +121,7 @@ class Lesson:
 
     def link(self, text: str, section: Section | None = None) -> str:
         """A link of the book to this lesson, or to one of its sections."""
-        anchor = f"#{_slug(section.title)}" if section and section.title else ""
+        anchor = f"#{slug(section.title)}" if section and section.title else ""
         return f"[{text}](notebooks/{self.page.name}.ipynb{anchor})"
 
     def cell_link(self, cell: str) -> str:
@@ -165,7 +165,7 @@ def _plain(markdown: str) -> str:
     return " ".join(re.sub(r"\]\([^)\s]*\)", "]", without).split())
 
 
-def _slug(title: str) -> str:
+def slug(title: str) -> str:
     """The anchor that MyST gives to a heading."""
     return re.sub(r"[^\w\- ]", "", title.lower().replace(" ", "-"))
 

@@ -1,7 +1,8 @@
-"""axe-core on what a notebook shows: our text and outputs, not JupyterLab's own surroundings."""
+"""axe-core on what a notebook shows, without JupyterLab's own surroundings, and on the book."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -17,8 +18,8 @@ CONTENT = (
 NOT_ASKED: dict[str, str] = {}
 
 
-def serious_findings(page: Any) -> list[str]:
-    """What axe-core calls serious or critical in the notebook in front, one line each."""
+def serious_findings(page: Any, content: Sequence[str] = CONTENT) -> list[str]:
+    """What axe-core calls serious or critical in the parts of the page shown, one line each."""
     if not page.evaluate("() => Boolean(window.axe)"):
         script = resources.files("axe_playwright_python").joinpath("axe.min.js")
         # JupyterLab has an AMD loader, to which axe would give itself instead of to the window.
@@ -33,14 +34,15 @@ def serious_findings(page: Any) -> list[str]:
             const rules = Object.fromEntries(off.map(rule => [rule, {enabled: false}]));
             const result = await axe.run(
                 {include: here.map(selector => [selector])},
-                {resultTypes: ['violations'], rules},
+                // No style sheet is read once more: it would be asked for at a wrong address.
+                {resultTypes: ['violations'], preload: false, rules},
             );
             const said = node => `${node.html.slice(0, 200)}: ${node.failureSummary}`;
             return result.violations.map(({id, impact, help, nodes}) => (
                 {id, impact, help, count: nodes.length, nodes: nodes.slice(0, 3).map(said)}
             ));
         }""",
-        [list(CONTENT), list(NOT_ASKED)],
+        [list(content), list(NOT_ASKED)],
     )
     return [
         f"{rule['id']} ({rule['impact']}, {rule['count']} times): {rule['help']}: "
