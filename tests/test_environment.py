@@ -13,7 +13,7 @@ from helpers import check_env
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = (
-    *(f"{name}.lock" for name in ("requirements", "relay", "models", "openmp", "browser")),
+    *(f"{name}.lock" for name in ("requirements", "relay", "models", "openmp", "browser", "book")),
     "setup/hub/hub.lock",
 )
 
@@ -45,6 +45,7 @@ def test_no_host_is_named():
         *LOCKS,
         "requirements.in",
         "browser.in",
+        "book.in",
         "setup/hub/hub.in",
         "environment.yml",
         "pyproject.toml",
