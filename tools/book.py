@@ -168,8 +168,8 @@ def _way(path: TeachingPath, files: Mapping[str, str]) -> str:
     for session in path.sessions:
         if len(path.sessions) > 1:
             lines += [f"## {session.title}", ""]
-        lines += [session.aim, "", f"{session.minutes} minutes.", ""] if session.aim else []
-        lines += ["| begins after | minutes | | |", "| --: | --: | --- | --- |"]
+        lines += [f"{session.minutes} minutes. {session.aim}".rstrip(), ""]
+        lines += ["| begins after | minutes | part | sections |", "| --: | --: | --- | --- |"]
         for now, part in session.clock():
             begins = "at home" if part.home else f"{now // 60}:{now % 60:02}"
             lines.append(f"| {begins} | {part.minutes} | {part.title} | {_sections(part, files)} |")
@@ -265,7 +265,7 @@ def main() -> int:
     if code := subprocess.run([*ready, *(["--uv", uv] if uv else [])], check=False).returncode:
         return code
     build()
-    pages = len([*SITE.rglob("*.html")])
+    pages = len([file for file in SITE.rglob("*.html") if "_static" not in file.parts])
     size = sum(file.stat().st_size for file in SITE.rglob("*") if file.is_file())
     print(f"{pages} pages, {size / 1e6:.0f} MB: {(SITE / 'index.html').relative_to(ROOT)}")
     return 0
