@@ -170,6 +170,8 @@ def differences(root: Path) -> list[str]:
             problems.append(f"{page}: {_first_difference(stored, built)}.")
         elif as_text(stored) != text:
             problems.append(f"{page}: the file was written by another program than the build.")
+        if page.kind == "lesson":
+            problems += [f"{page}: {text}" for text in figures.problems(stored, page.target)]
     sources = {page.target for page in pages}
     for path in find_notebooks(root):
         if path not in sources:
