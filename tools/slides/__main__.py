@@ -1,4 +1,7 @@
-"""Make the slides: ``python -m tools.slides [03 ...]`` writes ``.state/slides/NN_topic.html``."""
+"""Make the slides: ``python -m tools.slides [03 ...]`` writes ``.state/slides/NN_topic.html``.
+
+``--course three_hours`` writes one deck for each session of a teaching path.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ import nbformat
 from jinja2 import Environment, FileSystemLoader
 from pygments.formatters import HtmlFormatter
 
-from helpers import teaching_paths
+from helpers import quiz, teaching_paths
 from helpers.errors import WorkbookError, exit_with_sentence
 from helpers.kernels import ROOT
 from tools import figures
-from tools.slides.deck import Slide, deck
+from tools.slides.deck import Slide, deck, question_slide
 
 HERE = Path(__file__).parent
 OUT = ROOT / ".state" / "slides"
@@ -43,11 +46,49 @@ def read(path: Path) -> list[Slide]:
     return deck(nbformat.read(path, 4), number, asked, figures.folder(path))
 
 
+def sessions(name: str) -> list[tuple[str, list[Slide]]]:
+    """The decks of a teaching path, one a session: its title and its slides.
+
+    A slide of its own begins each part. Then come the slides of the part's steps, and the
+    questions that it asks. Homework has no slides.
+    """
+    path = teaching_paths.load(name)
+    known = lessons()
+    made = []
+    for session in path.sessions:
+        slides: list[Slide] = []
+        for minute, part in session.clock():
+            if part.home:
+                continue
+            clock = f"{minute // 60}:{minute % 60:02}"
+            title = f"{part.title} ({part.minutes} min)"
+            notes = [part.say, f"**When late.** {part.cut}" if part.cut else ""]
+            body = f'<div class="text huge"><p>{html.escape(_where(part))}</p></div>'
+            slides.append(Slide(clock, "part", title, body, "", notes=notes))
+            if part.lesson:
+                taken = [s for s in read(known[part.lesson]) if s.kind != "question"]
+                slides += [s for s in taken if not part.steps or s.step in part.steps]
+            for question in part.questions if part.lesson else ():
+                slides.append(question_slide(quiz.find(question), slides[-1].step))
+        made.append((f"{path.title}: {session.title}", slides))
+    return made
+
+
+def _where(part: teaching_paths.Part) -> str:
+    """What the room opens."""
+    if part.lab:
+        return f"Open lab {part.lab}."
+    return f"Open lesson {part.lesson}." if part.lesson else ""
+
+
 def page(title: str, slides: list[Slide]) -> str:
     """A deck as an HTML page, which needs the assets beside it. A step is a column of slides."""
     environment = Environment(loader=FileSystemLoader(HERE), autoescape=False)
-    steps = [(step, list(group)) for step, group in groupby(slides, key=lambda one: one.step)]
-    return environment.get_template("deck.html").render(title=html.escape(title), steps=steps)
+    steps = [list(group) for _, group in groupby(slides, key=lambda one: one.step)]
+    first = {slides[0].step: slides[0] for slides in reversed(steps)}
+    return environment.get_template("deck.html").render(
+        title=html.escape(title), steps=steps, first=first
+    )
 
 
 def write_assets(folder: Path) -> None:
@@ -65,14 +106,22 @@ def write(numbers: list[str], out: Path = OUT) -> None:
     for number in numbers:
         if number not in known:
             raise WorkbookError(f'There is no lesson "{number}", only {", ".join(known)}.')
-    if not numbers:
-        shutil.rmtree(out, ignore_errors=True)
-    write_assets(out / "assets")
     for number in numbers or known:
         slides = read(known[number])
-        target = out / f"{known[number].stem}.html"
-        target.write_text(page(slides[0].title, slides), encoding="utf-8")
-        print(f"{len(slides):>3} slides  {target.relative_to(ROOT)}")
+        _write(out / f"{known[number].stem}.html", slides[0].title, slides)
+
+
+def write_course(name: str, out: Path = OUT) -> None:
+    """Write the decks of a teaching path."""
+    made = sessions(name)
+    for number, (title, slides) in enumerate(made, 1):
+        _write(out / f"{name}{f'_{number:02}' if len(made) > 1 else ''}.html", title, slides)
+
+
+def _write(target: Path, title: str, slides: list[Slide]) -> None:
+    write_assets(target.parent / "assets")
+    target.write_text(page(title, slides), encoding="utf-8")
+    print(f"{len(slides):>3} slides  {target}")
 
 
 def install() -> None:
@@ -87,9 +136,13 @@ def main(arguments: list[str] | None = None) -> int:
     """Entry of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tools.slides", description=__doc__)
     parser.add_argument("lessons", nargs="*", metavar="NN", help="a lesson, e.g. 03; all if none")
+    parser.add_argument("--course", help="a teaching path, e.g. three_hours, in place of lessons")
     options = parser.parse_args(arguments)
     install()
-    write(options.lessons)
+    if options.course:
+        write_course(options.course)
+    else:
+        write(options.lessons)
     return 0
 
 

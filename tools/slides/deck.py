@@ -45,6 +45,7 @@ LABELS = {
     "belief": "A belief",
     "question": "Question",
     "take-away": "Take-away",
+    "part": "Next",
 }
 
 
@@ -232,11 +233,22 @@ class _Maker:
         for name in ask if ask is not None else _handy(bank):
             if name not in bank:
                 raise WorkbookError(f"Lesson {self.number} has no question {name!r} to ask.")
-            question = bank[name]
-            slide = self._add("question", "", _question(question), cell.id, question=name)
-            slide.title = f"Question {name}"
-            answer = quiz.explain(question)
-            slide.notes += [answer.said, *(f"{a} {b}".strip() for a, b in answer.reasons)]
+            self.slides.append(question_slide(bank[name], self.step, cell.id))
+
+
+def question_slide(question: quiz.Question, step: str, cell: str = "") -> Slide:
+    """A question of a quiz, whose answer comes at the next key."""
+    answer = quiz.explain(question)
+    notes = [answer.said, *(f"{letter} {why}".strip() for letter, why in answer.reasons)]
+    return Slide(
+        step,
+        "question",
+        f"Question {question.id}",
+        _question(question),
+        cell,
+        notes=notes,
+        question=question.id,
+    )
 
 
 def _text(markdown: str, *, later: bool = False, huge: bool = False) -> str:
