@@ -25,6 +25,7 @@ GIVEN = (
     "Dockerfile",
     "LICENSE",
     "Makefile",
+    "bench/*.json",  # what lessons show as recorded
     "docs/instructor/paths/*.yaml",
     "environment.yml",
     "helpers/**/*",
