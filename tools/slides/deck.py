@@ -25,7 +25,7 @@ from helpers import quiz
 from helpers.errors import WorkbookError
 from helpers.teaching_paths import Reveal
 from tools import figures
-from tools.slides.choose import MARKDOWN, Segment, length, plain, segments, shown
+from tools.slides.choose import MARKDOWN, Segment, length, segments, shown
 
 WIDTH, HEIGHT = 1180, 540
 """Room for the content of a slide of 1280 x 720, in its pixels."""
@@ -404,8 +404,3 @@ def _question(question: quiz.Question) -> str:
         f'<p class="answer fragment"><strong>{_inline(answer.said)}</strong> {_inline(why)}</p>'
     )
     return f'<div class="text question">{"".join(parts)}</div>'
-
-
-def spoken(slide: Slide) -> str:
-    """The notes as plain text."""
-    return plain(" ".join(slide.notes))
