@@ -1,6 +1,6 @@
 # The Relay workbook. `make` alone lists what there is to do.
 .DEFAULT_GOAL := help
-.PHONY: help hub preflight wheelhouse lab verify quiz progress update check-env builds clean-cache clean book setup test test-browser slides release grade notebooks format bench lock
+.PHONY: help hub preflight wheelhouse lab verify quiz progress update check-env builds clean-cache clean book setup test test-browser slides release grade notebooks format bench update-check lock
 .ONESHELL:
 SHELL := /bin/sh
 .SHELLFLAGS := -eu -c
@@ -100,6 +100,9 @@ format: setup ## format and lint the sources
 
 bench: setup ## the benchmarks behind the figures in bench/README.md
 	@for script in bench/*.py; do $(PY) -m "bench.$$(basename "$$script" .py)"; done
+
+update-check: setup ## which packages have newer versions, and what speaks against each
+	@$(PY) -m tools.update_check
 
 lock: ## resolve the .in files again into their locks (needs uv)
 	@for name in requirements browser book setup/hub/hub; do
