@@ -176,8 +176,7 @@ def _measuring(lesson: Iterable[Step]) -> set[Cell]:
         given = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
         if "nbval-ignore-output" in cell.tags and not changes and not given & later:
             found.add(cell)
-        else:
-            later |= {node.id for node in nodes if isinstance(node, ast.Name)}
+        later |= {node.id for node in nodes if isinstance(node, ast.Name)}
     return found
 
 

@@ -143,6 +143,7 @@ def test_a_measuring_cell_is_left_out_unless_later_cells_need_it(small):
     measuring = "nbval-ignore-output"
     assert "a" not in small(("a = 1", measuring), "b = 2")
     assert small(("a = 1", measuring), "b = lambda: a")["b"]() == 1
+    assert small(("a = 1", measuring), ("b = a", measuring))["a"] == 1  # the second may be next
     assert small("a = {}", ("a['b'] = 1", measuring))["a"] == {"b": 1}
 
 
