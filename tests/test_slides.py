@@ -12,12 +12,11 @@ from tools.slides.choose import segments, shown
 from tools.slides.deck import HEIGHT, WIDTH, deck
 
 DECKS = {number: slides.read(path) for number, path in slides.lessons().items()}
-CHOSEN = {number: made for number, made in DECKS.items() if len(made) > 1}
 
 
-@pytest.fixture(params=CHOSEN, ids=str)
+@pytest.fixture(params=DECKS, ids=str)
 def made(request):
-    return CHOSEN[request.param]
+    return DECKS[request.param]
 
 
 def test_a_deck_has_ten_to_twenty_five_slides_from_the_title_to_the_take_away(made):
