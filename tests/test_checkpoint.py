@@ -1,6 +1,6 @@
 """A checkpoint leaves what the cells before it leave, and the next cells print what they print.
 
-The gate jumps to the last step of each part of the three-hour path, ``CHECKPOINTS=all`` to every
+The gate jumps to the last step that the three-hour path takes of each lesson, ``CHECKPOINTS=all`` to every
 step of every lesson, each in a kernel of its own (an hour).
 """
 
@@ -25,9 +25,9 @@ LESSONS = [page for page in find_pages(ROOT) if page.kind == "lesson"]
 
 
 def last_steps():
-    """Of each part of the shortest path: all of the lesson's steps before it are run, too."""
+    """Of each lesson on the shortest path: to get there, all of its steps before are run."""
     path = teaching_paths.load("three_hours")
-    return [part.steps[-1] for part in path.parts if part.steps]
+    return {part.lesson: part.steps[-1] for part in path.parts if part.steps}.values()
 
 
 # --- steps ---------------------------------------------------------------------------------------
