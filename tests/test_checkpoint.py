@@ -1,7 +1,7 @@
 """A checkpoint leaves what the cells before it leave, and the next cells print what they print.
 
-The gate jumps to the last step that the three-hour path takes of each lesson, ``CHECKPOINTS=all`` to every
-step of every lesson, each in a kernel of its own (an hour).
+The gate jumps to the last step that the three-hour path takes of each lesson, ``CHECKPOINTS=all``
+to every step of every lesson, each in a kernel of its own (an hour).
 """
 
 import json
