@@ -56,7 +56,8 @@ def test_an_answer_that_slips_in_is_found(page, hidden):
 
 def test_nothing_but_what_belongs_into_it(files):
     folders = {name.split("/")[0] for name in files if "/" in name}
-    assert folders == {"docs", "helpers", "labs", "notebooks", "setup"}
+    assert folders == {"bench", "docs", "helpers", "labs", "notebooks", "setup"}
+    assert not [name for name in files if name.startswith("bench/") and not name.endswith(".json")]
     paths = {name for name in files if name.startswith("docs/")}
     assert {name.rpartition("/")[0] for name in paths} == {"docs/instructor/paths"}
     assert not [name for name in files if "solution" in name]
