@@ -22,7 +22,7 @@ from pathlib import Path
 
 from bench.hub import memory
 from bench.hub.browser import BrowserStudent, chromium
-from bench.hub.machine import FIRST_UID, INSTALLATION, PASSWORD, Machine, missing
+from bench.hub.machine import FIRST_UID, PASSWORD, Machine, missing
 from bench.hub.memory import MB, Use
 from bench.hub.student import Student
 from helpers.errors import WorkbookError, exit_with_sentence
@@ -155,7 +155,7 @@ def main(arguments: list[str]) -> int:
         print(f"Installed in {machine.install():.0f} s.", flush=True)
         if options.cold:
             machine.forget_warmth()
-        elif not (machine.root / INSTALLATION / ".state" / "cache").is_dir():
+        else:
             print(f"Lesson 03 compiled in {machine.warm('03'):.0f} s.", flush=True)
         cores = len(os.sched_getaffinity(0))
         print(f"{cores} cores; seconds: median, most; MB: mean, most; load at the most\n")
