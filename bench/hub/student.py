@@ -13,7 +13,7 @@ import nbformat
 import requests
 import websocket
 
-LIMIT = 900.0  # seconds for one step
+LIMIT = 300.0  # seconds for one step
 
 
 @dataclass

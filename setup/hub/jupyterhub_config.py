@@ -7,7 +7,6 @@ limits of its own. Write your settings into a file of yours that begins with thi
     c.SystemdSpawner.mem_limit = "3G"
 """
 
-import os
 import sys
 from pathlib import Path
 
@@ -43,10 +42,11 @@ c.Spawner.args = [
     "--MappingKernelManager.cull_interval=300",
 ]
 
-# A class comes all at once. Starting takes the processor for seconds, so not all start together.
-c.JupyterHub.concurrent_spawn_limit = 4 * (os.cpu_count() or 1)
-c.Spawner.start_timeout = 180
-c.Spawner.http_timeout = 120
+# A class comes all at once, and a start is seconds of work for a core: waiting is better than the
+# error page that a student gets beyond a limit on starts.
+c.JupyterHub.concurrent_spawn_limit = 0
+c.Spawner.start_timeout = 300
+c.Spawner.http_timeout = 300
 
 # A server without anybody at it ends after two hours; the files stay.
 c.JupyterHub.services = [
