@@ -35,7 +35,7 @@ def server():
 def installed(tmp_path):
     """An installation with a lesson and a lab, which nobody writes."""
     root = tmp_path / "installed"
-    for name in ("helpers", "setup", ".venv", ".deps", "notebooks", "labs/01_first"):
+    for name in ("helpers", "setup", ".venv", ".deps", "notebooks/quiz", "labs/01_first"):
         (root / name).mkdir(parents=True)
     (root / "Makefile").write_text("")
     for name in (LESSON, "labs/01_first/01_first.ipynb"):
@@ -58,7 +58,7 @@ def test_a_student_gets_pages_of_their_own_and_the_rest_by_links(server, install
     assert folder.stat().st_mode & 0o077 == 0
     write(folder / LESSON, "x = 2")
     assert source(installed / LESSON) == "x = 1"
-    for name in ("helpers", ".venv", ".deps", "setup", "Makefile"):
+    for name in ("helpers", ".venv", ".deps", "setup", "Makefile", "notebooks/quiz"):
         assert (folder / name).resolve() == installed / name
 
 

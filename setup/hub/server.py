@@ -21,7 +21,7 @@ from helpers.errors import WorkbookError, exit_with_sentence  # noqa: E402
 from helpers.places import VARIABLE  # noqa: E402
 from helpers.update import fresh_copy, only_run  # noqa: E402
 
-LINKS = (".deps", ".venv", "Makefile", "helpers", "setup")
+LINKS = (".deps", ".venv", "Makefile", "helpers", "notebooks/quiz", "setup")
 PAGES = ("notebooks/*.ipynb", "labs/*/*.ipynb")
 ONE_THREAD = ("TVM_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -34,8 +34,9 @@ def prepare(folder: Path, root: Path = ROOT) -> list[str]:
     """
     said = []
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for shared in (root / name for name in LINKS):
-        link = folder / shared.name
+    for name in LINKS:
+        shared, link = root / name, folder / name
+        link.parent.mkdir(parents=True, exist_ok=True)
         if link.is_symlink() and link.readlink() != shared:
             link.unlink()
         if not link.exists():
@@ -46,8 +47,8 @@ def prepare(folder: Path, root: Path = ROOT) -> list[str]:
         shutil.copyfile(file, fonts / file.name)
     given = folder / ".state" / "given"  # the pages as they came, to tell what was changed since
     for page in sorted(path for pattern in PAGES for path in root.glob(pattern)):
-        name = page.relative_to(root)
-        mine, came = folder / name, given / name
+        place = page.relative_to(root)
+        mine, came = folder / place, given / place
         new = page.read_bytes()
         old = came.read_bytes() if came.is_file() else b""
         if mine.is_file() and new == old:
@@ -55,7 +56,7 @@ def prepare(folder: Path, root: Path = ROOT) -> list[str]:
         target = mine
         if mine.is_file() and mine.read_bytes() != new and not only_run(old, mine.read_bytes()):
             target = fresh_copy(mine)
-            said.append(f"{name} is changed, and stays; the new one is {target.name} beside it.")
+            said.append(f"{place} is changed, and stays; the new one is {target.name} beside it.")
         for path in (target, came):
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(page, path)
