@@ -3,10 +3,11 @@
 Needs root, systemd-nspawn (Debian: ``systemd-container``), npm, and the Python of the system. Boots
 a machine of its own with systemd (see :mod:`bench.hub.machine`), installs the last commit there as
 ``docs/hub.md`` says, and lets students log in with their passwords, start their servers, open
-lesson 03 and run all its cells, all at the same moment. Of the last class, the first one
-does so in Chromium, where there is one. The second one's kernel is killed half-way, and the last one's server is slow to
-start. With several students it is then tried whether one can reach the files of another, or take
-more memory than allowed. Exit status 1 when anything was not as it should be.
+lesson 03 and run all its cells, all at the same moment. Of the last class, the first student does
+so in Chromium, where there is one. The kernel of each class's second student is killed half-way,
+and the server of its last one is slow to start. Then it is tried whether a student can reach the
+files of another, or take more memory than allowed. Exit status 1 when anything is not as it should
+be.
 
 The machine is kept in ``--folder``: the next time only what has changed is installed.
 """
