@@ -270,6 +270,28 @@ def test_what_drives_a_browser_is_installed_once(install, folder, monkeypatch):
     assert installed == ["browser.lock"] * 2
 
 
+def test_a_hub_is_installed_once_and_needs_npm(install, folder, monkeypatch, capsys):
+    installed = []
+    monkeypatch.setattr(install.Installer, "locked", lambda _, lock: installed.append(lock))
+    monkeypatch.setattr(install.Installer, "npm", lambda _, npm, place: installed.append(npm))
+    hub = folder / "setup" / "hub"
+    hub.mkdir(parents=True)
+    for name in ("hub.lock", "package.json", "package-lock.json"):
+        (hub / name).write_text("jupyterhub==1\n")
+    install.install(None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr(sys, "argv", ["install.py", "--hub"])
+    assert install.main() == 1
+    assert "Node.js" in capsys.readouterr().err
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    for _ in range(2):
+        assert install.main() == 0
+    assert installed == ["setup/hub/hub.lock", "npm"]
+    (hub / "package-lock.json").write_text("another")
+    assert install.main() == 0
+    assert len(installed) == 4
+
+
 def test_a_library_is_renamed_in_place(install):
     before = b"\x7fELF...\0libgomp-e985.so.1.0.0\0libdl.so.2\0..."
     after = install.with_soname(before, "libgomp-e985.so.1.0.0", "libgomp.so.1")
