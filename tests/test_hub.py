@@ -21,6 +21,7 @@ from traitlets.config import Config
 from helpers.check_env import PIN
 from helpers.errors import WorkbookError
 from helpers.kernels import ROOT
+from tools.pages import find_pages, read_page
 
 HUB = ROOT / "setup" / "hub"
 LESSON = "notebooks/01_first.ipynb"
@@ -60,6 +61,21 @@ def test_a_student_gets_pages_of_their_own_and_the_rest_by_links(server, install
     assert source(installed / LESSON) == "x = 1"
     for name in ("helpers", ".venv", ".deps", "setup", "Makefile", "notebooks/quiz"):
         assert (folder / name).resolve() == installed / name
+
+
+def test_every_file_that_a_page_reads_is_in_a_student_s_folder(server, tmp_path):
+    """Of the files beside the pages; a record that nobody has made yet is nowhere."""
+    folder = tmp_path / "workbook"
+    server["prepare"](folder, ROOT)
+    found = []
+    for page in find_pages(ROOT):
+        if page.kind != "solution":
+            place = page.target.parent.relative_to(ROOT)
+            cells = [cell.source for cell in read_page(page).cells if cell.cell_type == "code"]
+            names = re.findall(r'"((?:\.\./|src/|quiz/)[\w./-]+)"', "\n".join(cells))
+            found += [place / name for name in names if (ROOT / place / name).exists()]
+    assert len(found) >= 5
+    assert [str(path) for path in found if not (folder / path).exists()] == []
 
 
 def test_what_a_student_wrote_stays_and_the_new_page_is_put_beside_it(server, installed, tmp_path):

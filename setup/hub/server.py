@@ -21,7 +21,10 @@ from helpers.errors import WorkbookError, exit_with_sentence  # noqa: E402
 from helpers.places import VARIABLE  # noqa: E402
 from helpers.update import fresh_copy, only_run  # noqa: E402
 
-LINKS = (".deps", ".venv", "Makefile", "helpers", "notebooks/quiz", "setup")
+LINKS = (
+    *(".deps", ".venv", "Makefile", "helpers", "setup"),
+    *("LICENSE", "bench", "notebooks/quiz", "notebooks/src"),  # what lessons read
+)
 PAGES = ("notebooks/*.ipynb", "labs/*/*.ipynb")
 ONE_THREAD = ("TVM_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -39,7 +42,7 @@ def prepare(folder: Path, root: Path = ROOT) -> list[str]:
         link.parent.mkdir(parents=True, exist_ok=True)
         if link.is_symlink() and link.readlink() != shared:
             link.unlink()
-        if not link.exists():
+        if not os.path.lexists(link):
             link.symlink_to(shared)
     fonts = folder / ".state" / "matplotlib"  # finding all fonts anew would take seconds
     fonts.mkdir(mode=0o700, parents=True, exist_ok=True)
