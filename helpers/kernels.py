@@ -13,13 +13,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from helpers.places import FOLDER
+from helpers.places import FOLDER, ROOT
 
 if TYPE_CHECKING:
     from nbclient import NotebookClient
     from nbformat import NotebookNode
 
-ROOT = Path(__file__).resolve().parent.parent
+__all__ = ["ROOT", "cause_of_death", "kernel_client", "prepare_environment", "server_environment"]
 
 # One thread each: no result then depends on how many cores there are or on who else uses them.
 _THREADS = ("TVM_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -45,6 +45,21 @@ def prepare_environment() -> None:
         # Matplotlib says on standard error, once per machine, that it builds its font cache.
         command = [sys.executable, "-c", "import matplotlib.font_manager"]
         subprocess.run(command, check=False, capture_output=True)
+
+
+def server_environment(folder: Path) -> dict[str, str]:
+    """What a JupyterLab that is started for ``folder`` needs to know, as in the Makefile."""
+    jupyter = folder / ".state" / "jupyter"
+    return {
+        "JUPYTER_CONFIG_DIR": str(jupyter / "config"),
+        "JUPYTER_CONFIG_PATH": str(ROOT / "setup" / "jupyter"),
+        "JUPYTER_DATA_DIR": str(jupyter / "data"),
+        "JUPYTER_RUNTIME_DIR": str(jupyter / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(jupyter / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(jupyter / "workspaces"),
+        "JUPYTER_PREFER_ENV_PATH": "1",
+        "JUPYTER_PLATFORM_DIRS": "1",
+    }
 
 
 def kernel_client(

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from helpers.errors import WorkbookError, exit_with_sentence  # noqa: E402
+from helpers.kernels import server_environment  # noqa: E402
 from helpers.places import VARIABLE  # noqa: E402
 from helpers.update import fresh_copy, only_run  # noqa: E402
 
@@ -69,18 +70,10 @@ def prepare(folder: Path, root: Path = ROOT) -> list[str]:
 def environment(folder: Path) -> dict[str, str]:
     """What the server and its kernels need to know, as the Makefile says it to ``make lab``."""
     state = folder / ".state"
-    jupyter = state / "jupyter"
     return {
+        **server_environment(folder),
         VARIABLE: str(folder),
         "JUPYTERHUB_ROOT_DIR": str(folder),
-        "JUPYTER_CONFIG_DIR": str(jupyter / "config"),
-        "JUPYTER_CONFIG_PATH": str(ROOT / "setup" / "jupyter"),
-        "JUPYTER_DATA_DIR": str(jupyter / "data"),
-        "JUPYTER_RUNTIME_DIR": str(jupyter / "runtime"),
-        "JUPYTERLAB_SETTINGS_DIR": str(jupyter / "settings"),
-        "JUPYTERLAB_WORKSPACES_DIR": str(jupyter / "workspaces"),
-        "JUPYTER_PREFER_ENV_PATH": "1",
-        "JUPYTER_PLATFORM_DIRS": "1",
         "IPYTHONDIR": str(state / "ipython"),
         "MPLCONFIGDIR": str(state / "matplotlib"),
         "ORT_DISABLE_TELEMETRY": "1",

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 
 import nbformat
 
-from helpers.kernels import ROOT, prepare_environment
+from helpers.kernels import ROOT, prepare_environment, server_environment
 
 SHARED_STATE = ("cache", "zoo", "tvm_test_data")  # made once: what runs has no part in them
 RUN_LIMIT = 900  # seconds for all cells of a notebook
@@ -55,19 +55,11 @@ class Server:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         self.origin = f"http://127.0.0.1:{port}"
-        state = folder / ".state" / "jupyter"
         prepare_environment()
         environment = {
             **os.environ,
             "PYTHONPATH": str(folder),
-            "JUPYTER_CONFIG_DIR": str(state / "config"),
-            "JUPYTER_CONFIG_PATH": str(folder / "setup" / "jupyter"),
-            "JUPYTER_DATA_DIR": str(state / "data"),
-            "JUPYTER_RUNTIME_DIR": str(state / "runtime"),
-            "JUPYTERLAB_SETTINGS_DIR": str(state / "settings"),
-            "JUPYTERLAB_WORKSPACES_DIR": str(state / "workspaces"),
-            "JUPYTER_PREFER_ENV_PATH": "1",
-            "JUPYTER_PLATFORM_DIRS": "1",
+            **server_environment(folder),
             # Nothing that a kernel or the server would fetch can be reached.
             **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9"),
             "NO_PROXY": "127.0.0.1,localhost",
