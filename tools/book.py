@@ -25,7 +25,7 @@ from helpers import lesson_steps, teaching_paths
 from helpers.errors import WorkbookError, exit_with_sentence
 from helpers.kernels import ROOT
 from helpers.teaching_paths import Part, TeachingPath
-from tools import book_pages, figures, verified
+from tools import book_pages, extras, figures, verified
 from tools.pages import Page, as_text, find_pages, headings
 
 BOOK = ROOT / ".state" / "book"
@@ -260,9 +260,7 @@ def build(folder: Path = BOOK, root: Path = ROOT) -> None:
 
 def main() -> int:
     """Entry of the command line; returns the exit status."""
-    uv = shutil.which("uv")
-    ready = [sys.executable, str(ROOT / "setup" / "install.py"), "--book"]
-    if code := subprocess.run([*ready, *(["--uv", uv] if uv else [])], check=False).returncode:
+    if code := extras.install("--book"):
         return code
     build()
     pages = len([file for file in SITE.rglob("*.html") if "_static" not in file.parts])

@@ -17,6 +17,7 @@ import pytest
 
 from helpers.errors import WorkbookError, exit_with_sentence
 from helpers.kernels import ROOT
+from tools import extras
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 NO_CHROMIUM = (
@@ -55,11 +56,8 @@ def main(arguments: list[str]) -> int:
     """Make ready and run the tests; returns pytest's exit status."""
     if find_chromium() is None and os.environ.get("INSTALL_CHROMIUM") == "1":
         install_chromium()
-    if find_chromium() is not None:
-        uv = shutil.which("uv")
-        ready = [sys.executable, str(ROOT / "setup" / "install.py"), "--browser-tests"]
-        if code := subprocess.run([*ready, *(["--uv", uv] if uv else [])], check=False).returncode:
-            return code
+    if find_chromium() is not None and (code := extras.install("--browser-tests")):
+        return code
     code = _pytest("-n", "2", "--dist", "worksteal", *arguments)
     if code == pytest.ExitCode.TESTS_FAILED:
         # Two pages at once on a machine that does other things can be too slow for a browser. A

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import html
 import shutil
-import subprocess
 import sys
 from itertools import groupby
 from pathlib import Path
@@ -20,7 +19,7 @@ from pygments.formatters import HtmlFormatter
 from helpers import quiz, teaching_paths
 from helpers.errors import WorkbookError, exit_with_sentence
 from helpers.kernels import ROOT
-from tools import figures
+from tools import extras, figures
 from tools.slides.deck import Slide, deck, question_slide
 
 HERE = Path(__file__).parent
@@ -126,9 +125,7 @@ def _write(target: Path, title: str, slides: list[Slide]) -> None:
 
 def install() -> None:
     """Fetch reveal.js and MathJax on first use."""
-    uv = shutil.which("uv")
-    ready = [sys.executable, str(ROOT / "setup" / "install.py"), "--slides"]
-    if subprocess.run([*ready, *(["--uv", uv] if uv else [])], check=False).returncode:
+    if extras.install("--slides"):
         raise SystemExit(1)
 
 
