@@ -264,7 +264,7 @@ def test_the_steps_make_a_workbook_that_runs(steps):
         else:
             pytest.fail("the server does not answer")
     finally:
-        server.terminate()
+        server.kill()  # unshare does not heed SIGTERM; what it started ends with it
         server.wait()
     lap("server")
     print(took)
