@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import time
 import urllib.request
@@ -251,7 +252,8 @@ def test_the_steps_make_a_workbook_that_runs(steps):
     lap(lesson)
     # The command that the image ends with, on another port than this machine may be using.
     image.environment["LABFLAGS"] += " --port=8899 --IdentityProvider.token=here"
-    server = subprocess.Popen(image.words(shlex.join(image.command)), env=image.environment)
+    words = image.words(shlex.join(image.command))
+    server = subprocess.Popen(words, env=image.environment, start_new_session=True)
     try:
         address = "http://127.0.0.1:8899/lab/tree/notebooks/00_start_here.ipynb?token=here"
         for _ in range(120):
@@ -264,7 +266,8 @@ def test_the_steps_make_a_workbook_that_runs(steps):
         else:
             pytest.fail("the server does not answer")
     finally:
-        server.kill()  # unshare does not heed SIGTERM; what it started ends with it
+        # unshare does not heed SIGTERM, and a change of user takes --kill-child from its child.
+        os.killpg(server.pid, signal.SIGKILL)
         server.wait()
     lap("server")
     print(took)
