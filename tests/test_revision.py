@@ -206,11 +206,11 @@ class Terminal:
 
 
 def take_terminal():
-    # A check that runs in the background was told to pay no heed to Ctrl-C, and so would this.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     import fcntl
     import termios
 
+    # A check that runs in the background was told to pay no heed to Ctrl-C, and so would this.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
