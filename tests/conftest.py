@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 os.environ.setdefault("TVM_NUM_THREADS", "1")
+for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
+    os.environ.pop(name, None)  # under ``make test`` a make that a test starts is one of its own
 os.environ["VARIANT"] = ""  # whatever is set or kept here: the labs' common variant
 
 
