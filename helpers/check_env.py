@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from helpers.tvm_builds import ROOT, machine_problem
+from helpers.version import number
 
 SHOWN = ("apache-tvm", "numpy", "onnx", "onnxruntime", "jupyterlab", "ipywidgets", "matplotlib")
 SECONDS = 120  # for a TVM to load: a driver that does not answer could keep it for ever
@@ -95,6 +96,7 @@ def main() -> int:
     """Print the report; 0 when nothing is wrong, 1 otherwise."""
     problems = [machine_problem()] if machine_problem() else []
     cores = len(os.sched_getaffinity(0))
+    print(f"The Relay Workbook {number() or '(version unknown)'}")
     print(
         f"Python {platform.python_version()} on {platform.system()} {platform.machine()}, ", end=""
     )

@@ -3,7 +3,8 @@
 ``make update`` is ``git pull`` for people who work in the notebooks. A notebook that they changed
 and that the update changes, too, stays as it is; the new one is put beside it as
 ``NN_topic.fresh.ipynb``. One that was only run is replaced by the new one. Killed at any moment,
-it goes on where it stopped the next time.
+it goes on where it stopped the next time. It says from which version to which, and what
+``CHANGELOG.md`` has on the way.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from pathlib import Path
 
 from helpers.errors import WorkbookError, exit_with_sentence
 from helpers.kernels import ROOT
+from helpers.version import news, number
 
 _FOLDERS = ("labs", "notebooks")
 _MINE, _FRESH = ".mine.ipynb", ".fresh.ipynb"
+_STATES = ("HEAD", "@{upstream}")
 
 
 def update(root: Path = ROOT) -> list[str]:
@@ -28,8 +31,8 @@ def update(root: Path = ROOT) -> list[str]:
     """
     if _git(root, "rev-parse", "--show-toplevel", check=False).strip() != str(root.resolve()):
         raise WorkbookError(
-            f"{root} is not a git checkout: unpack the new release in a folder of its own, and "
-            "copy your notebooks and progress.json into it."
+            f"{root}{_of(number())} is not a git checkout: where your course has a newer version, "
+            "unpack it in a folder of its own, and copy your notebooks and progress.json into it."
         )
     said = list(_put_back(root))
     if not _git(root, "rev-parse", "--abbrev-ref", "@{upstream}", check=False):
@@ -44,14 +47,17 @@ def update(root: Path = ROOT) -> list[str]:
             "`git pull --rebase`."
         )
     incoming = _names(root, "HEAD", "@{upstream}")
+    old, new = (number(_text(root, state, "pyproject.toml")) for state in _STATES)
     if not incoming:
-        return [*said, "The workbook is up to date."]
+        return [*said, f"The workbook is up to date{_of(old)}."]
+    way = f" from version {old} to {new}" if old and new != old else ""
+    known, changelog = (_text(root, state, "CHANGELOG.md") for state in _STATES)
     both = sorted(incoming & _names(root, "HEAD"))
     others = [name for name in both if not _is_page(name)]
     if others:
         raise WorkbookError(
-            f"The update changes {', '.join(others)}, and so did you: put your change aside with "
-            "`git stash`, run make update again, then `git stash pop`."
+            f"The update{way} changes {', '.join(others)}, and so did you: put your change aside "
+            "with `git stash`, run make update again, then `git stash pop`."
         )
     for name in both:
         path = root / name
@@ -63,7 +69,8 @@ def update(root: Path = ROOT) -> list[str]:
         _git(root, "merge", "--ff-only", "--quiet", "@{upstream}")
     finally:
         said += _put_back(root)
-    return [*said, f"The workbook is updated: {len(incoming)} files changed."]
+    told = f"The workbook is updated{way or _of(new)}: {len(incoming)} files changed."
+    return [*said, told, *news(changelog, old, known)]
 
 
 def _only_run_here(root: Path, name: str) -> bool:
@@ -120,6 +127,14 @@ def _is_page(name: str) -> bool:
 def _names(root: Path, *revisions: str) -> set[str]:
     """The files that differ between two revisions, or between one and what is on the disk."""
     return set(filter(None, _git(root, "diff", "--name-only", "-z", *revisions).split("\0")))
+
+
+def _text(root: Path, state: str, name: str) -> str:
+    return _git(root, "show", f"{state}:{name}", check=False)
+
+
+def _of(version: str) -> str:
+    return f" (version {version})" if version else ""
 
 
 def _git(root: Path, *arguments: str, check: bool = True) -> str:

@@ -347,6 +347,29 @@ def test_what_an_update_cannot_do_is_a_sentence(checkouts, tmp_path):
         update.update(tmp_path)
 
 
+def test_an_update_says_from_which_version_to_which_and_what_is_new(checkouts):
+    published, mine = checkouts
+    project, entries = (
+        '[project]\nversion = "{}"\n',
+        "## [0.1.0] - 2026-01-01\n\n### Added\n\n- Old.\n",
+    )
+    for name in ("pyproject.toml", "CHANGELOG.md"):
+        (published / name).touch()
+    git(published, "add", "-A")
+    publish(published, **{"pyproject.toml": project.format("0.1.0"), "CHANGELOG.md": entries})
+    assert update.update(mine) == ["The workbook is updated (version 0.1.0): 2 files changed."]
+    entries = "## [0.2.0] - 2026-02-01\n\n### Added\n\n- A lab.\n\n" + entries
+    (mine / "Makefile").write_text("mine\n")
+    files = {"pyproject.toml": project.format("0.2.0"), "CHANGELOG.md": entries, "Makefile": "new"}
+    publish(published, **files)
+    with pytest.raises(WorkbookError, match=r"from version 0\.1\.0 to 0\.2\.0 changes Makefile"):
+        update.update(mine)
+    (mine / "Makefile").write_text("old\n")
+    told = "The workbook is updated from version 0.1.0 to 0.2.0: 3 files changed."
+    assert update.update(mine) == [told, "", "0.2.0 - 2026-02-01", "Added:", "- A lab."]
+    assert update.update(mine) == ["The workbook is up to date (version 0.2.0)."]
+
+
 # --- the build -----------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ import tarfile
 
 import pytest
 
+from helpers import version
 from helpers.errors import WorkbookError
 from helpers.kernels import ROOT
 from tools import release
@@ -99,6 +100,12 @@ def test_the_copy_stands_on_its_own(files, tmp_path, monkeypatch):
         env={**os.environ, "PYTHONPATH": str(folder)},
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_copy_knows_its_version(files):
+    text = files["pyproject.toml"].decode()
+    assert version.number(text) == version.number()
+    assert "[tool" not in text
 
 
 def test_the_same_commit_gives_the_same_bytes(files, tmp_path, monkeypatch):

@@ -18,10 +18,12 @@ import nbformat
 
 from helpers.errors import WorkbookError, exit_with_sentence
 from helpers.kernels import ROOT
+from helpers.version import number
 from tools.pages import find_pages, read_page
 
 GIVEN = (
     ".dockerignore",
+    "CHANGELOG.md",
     "Dockerfile",
     "LICENSE",
     "Makefile",
@@ -33,12 +35,14 @@ GIVEN = (
     "notebooks/*.ipynb",
     "notebooks/quiz/*.yaml",
     "notebooks/src/*.md",
+    "pyproject.toml",
     "requirements.lock",
     *(f"{name}.lock" for name in ("relay", "models", "openmp")),
     "setup/**/*",
 )
 README = "docs/class/README.md"
-AUTHORS = "# --- for those who write"  # the line of the Makefile from which a class gets nothing
+# Of these files a class gets what stands before this.
+ENDS = {"Makefile": "# --- for those who write", "pyproject.toml": "[tool."}
 SHORTEST = 24  # characters of a line that is looked for; shorter ones are in any program
 
 
@@ -57,7 +61,8 @@ def contents(root: Path = ROOT) -> dict[str, bytes]:
         )
     files = {name: (root / name).read_bytes() for name in given}
     files["README.md"] = (root / README).read_bytes()
-    files["Makefile"] = files["Makefile"].partition(AUTHORS.encode())[0].rstrip() + b"\n"
+    for name, end in ENDS.items():
+        files[name] = files[name].partition(end.encode())[0].rstrip() + b"\n"
     return files
 
 
@@ -164,7 +169,10 @@ def main(arguments: list[str]) -> None:
         raise WorkbookError("Where to? Write, for example, make release OUT=../for-the-class.")
     folder, archive = release(Path(arguments[0]))
     labs = sorted(path.parent.name[:2] for path in folder.glob("labs/*/*.ipynb"))
-    print(f"Written to {folder} and {archive}: labs {', '.join(labs)}, no solutions.")
+    print(
+        f"Version {number()} is written to {folder} and {archive}: labs {', '.join(labs)}, no "
+        "solutions."
+    )
 
 
 if __name__ == "__main__":
