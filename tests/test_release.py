@@ -1,10 +1,13 @@
 """What a class receives works on its own and gives nothing away."""
 
+import ast
 import os
+import re
 import subprocess
 import sys
 import tarfile
 
+import nbformat
 import pytest
 
 from helpers import version
@@ -58,7 +61,8 @@ def test_an_answer_that_slips_in_is_found(page, hidden):
 def test_nothing_but_what_belongs_into_it(files):
     folders = {name.split("/")[0] for name in files if "/" in name}
     assert folders == {"bench", "docs", "helpers", "labs", "notebooks", "setup"}
-    assert not [name for name in files if name.startswith("bench/") and not name.endswith(".json")]
+    bench = {name for name in files if name.startswith("bench/") and not name.endswith(".json")}
+    assert bench == {"bench/pass_ablation.py"}
     paths = {name for name in files if name.startswith("docs/")}
     assert {name.rpartition("/")[0] for name in paths} == {"docs/instructor/paths"}
     assert not [name for name in files if "solution" in name]
@@ -100,6 +104,34 @@ def test_the_copy_stands_on_its_own(files, tmp_path, monkeypatch):
         env={**os.environ, "PYTHONPATH": str(folder)},
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_what_pages_import_from_the_workbook_is_in_it(files):
+    """Also what a measurement's own process imports: ``compare_processes("bench.x:f")``."""
+    pages = {name: nbformat.reads(files[name], 4) for name in files if name.endswith(".ipynb")}
+    code = {
+        (name, cell.source)
+        for name, page in pages.items()
+        for cell in page.cells
+        if cell.cell_type == "code"
+    }
+    wanted = set()
+    for name, source in code:
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.Constant) and re.fullmatch(
+                r"bench\.\w+:\w+", str(node.value)
+            ):
+                names = [node.value.partition(":")[0]]
+            else:
+                continue
+            paths = [module.replace(".", "/") + ".py" for module in names]
+            wanted |= {(name, path) for path in paths if (ROOT / path).exists()}
+    assert {"helpers/fusion.py", "bench/pass_ablation.py"} <= {path for _, path in wanted}
+    assert not [(name, path) for name, path in wanted if path not in files]
 
 
 def test_the_copy_knows_its_version(files):
