@@ -22,6 +22,10 @@ def lab():
     return attempts.read(LAB)
 
 
+def code_cells(page):
+    return [cell for cell in attempts.read(page.target).cells if cell.cell_type == "code"]
+
+
 def cell(notebook, name):
     return next(cell for cell in notebook.cells if cell.id == name)
 
@@ -38,6 +42,9 @@ def test_nothing_is_written_in_the_pages_as_they_are_given_out(page):
     assert not attempt.edited
     if page.kind == "lesson":
         assert attempt.predictions
+        asking = [cell.id for cell in code_cells(page) if "quiz.predict(" in cell.source]
+        answered = {name.split("/")[0] for name in attempt.predictions}
+        assert answered.issuperset(asking)  # each shows a None to write a number for
     else:
         assert attempt.answers.keys() == attempt.verdicts.keys()
 
