@@ -1,6 +1,7 @@
 """The decks of the lessons: their order, what they hold, and that nothing is too long."""
 
 import re
+from html import escape
 
 import nbformat
 import pytest
@@ -117,3 +118,4 @@ def test_a_course_has_the_parts_of_its_path_and_the_steps_of_each():
     assert sum(slide.kind == "part" for slide in made) == len(parts)
     asked = [question for part in parts if part.lesson for question in part.questions]
     assert [slide.question for slide in made if slide.question] == asked
+    assert escape(path.sessions[0].aim) in made[0].body

@@ -48,8 +48,8 @@ def read(path: Path) -> list[Slide]:
 def sessions(name: str) -> list[tuple[str, list[Slide]]]:
     """The decks of a teaching path, one a session: its title and its slides.
 
-    A slide of its own begins each part. Then come the slides of the part's steps, and the
-    questions that it asks. Homework has no slides.
+    A slide of its own begins each part, the first with the aim of the session. Then come the
+    slides of the part's steps, and the questions that it asks. Homework has no slides.
     """
     path = teaching_paths.load(name)
     known = lessons()
@@ -62,7 +62,9 @@ def sessions(name: str) -> list[tuple[str, list[Slide]]]:
             clock = f"{minute // 60}:{minute % 60:02}"
             title = f"{part.title} ({part.minutes} min)"
             notes = [part.say, f"**When late.** {part.cut}" if part.cut else ""]
-            body = f'<div class="text huge"><p>{html.escape(_where(part))}</p></div>'
+            said = [_where(part)] if slides else [session.aim, _where(part)]
+            lines = "".join(f"<p>{html.escape(line)}</p>" for line in said if line)
+            body = f'<div class="text huge">{lines}</div>'
             slides.append(Slide(clock, "part", title, body, "", notes=notes))
             if part.lesson:
                 taken = [s for s in read(known[part.lesson]) if s.kind != "question"]
