@@ -7,6 +7,7 @@ cancels between two timings taken side by side. The spread inside one process st
 
 from __future__ import annotations
 
+import functools
 import gc
 import inspect
 import json
@@ -100,10 +101,12 @@ def compare(
 ) -> Comparison:
     """Time callables side by side and compare each with the first one.
 
-    Every round times every candidate once, in an order shuffled by ``seed``, and gives one ratio
-    to the first candidate; the median of the rounds is the answer. One timing repeats the call
-    until ``min_time`` seconds are filled (the number of repetitions is found before the rounds, and
-    that also warms up). Garbage collection is off meanwhile. ``clock`` returns seconds.
+    Every round times every candidate once, in an order and from a depth of the stack that ``seed``
+    draws, and gives one ratio to the first candidate; the median of the rounds is the answer. One
+    timing repeats the call until ``min_time`` seconds are filled (the number of repetitions is
+    found before the rounds, and that also warms up). Garbage collection is off meanwhile. ``clock``
+    returns seconds; ``time.process_time`` leaves out what other processes take of a busy machine,
+    and adds up all threads.
 
     Raises :class:`WorkbookError` unless there are two or more candidates, all of them functions
     that can be called without arguments.
@@ -138,9 +141,11 @@ def compare(
         numbers = {label: _repetitions(candidates[label], min_time, clock) for label in order}
         for _ in range(rounds):
             shuffler.shuffle(order)
+            depth = shuffler.randrange(_DEPTHS)
             for label in order:
-                elapsed = _time(candidates[label], numbers[label], clock)
-                times[label].append(elapsed / numbers[label])
+                call, number = candidates[label], numbers[label]
+                elapsed = _deeper(depth, functools.partial(_time, call, number, clock))
+                times[label].append(elapsed / number)
     finally:
         if collecting:
             gc.enable()
@@ -168,6 +173,22 @@ def _time(call: Callable[[], object], number: int, clock: Callable[[], float]) -
     for _ in range(number):
         call()
     return clock() - start
+
+
+_DEPTHS = 40
+
+
+def _deeper(depth: int, call: Callable[[], float]) -> float:
+    """``call()``, with its frame further down on the stack: some 500 bytes for each ``depth``.
+
+    A kernel that keeps sums on the stack can be several times slower at a few addresses of the
+    stack: those with the same last 12 bits behave alike. The system draws where the stack begins
+    once for each process, so no number of rounds from one place shows it. ``map`` is there because
+    it is C, whose frames always lie on this stack.
+    """
+    if depth == 0:
+        return call()
+    return next(map(_deeper, [depth - 1], [call]))
 
 
 def _repetitions(call: Callable[[], object], min_time: float, clock: Callable[[], float]) -> int:

@@ -1,5 +1,6 @@
 """Paired timing, on a clock that the tests turn themselves."""
 
+import ctypes
 import gc
 import os
 import statistics
@@ -44,6 +45,21 @@ def test_the_ratio_is_to_the_first_and_the_speedup_its_inverse():
     assert seen.speedup("fast") == pytest.approx(8)
     assert seen.seconds == pytest.approx({"slow": 0.008, "fast": 0.001})
     assert seen.spread("fast") == pytest.approx((1 / 8, 1 / 8))
+
+
+def test_rounds_run_at_different_depths_of_the_stack():
+    frames = (ctypes.c_void_p * 2000)()
+    seen = []
+
+    def task():
+        seen.append(ctypes.CDLL(None).backtrace(frames, len(frames)))
+        clock.now += 1
+
+    clock = Clock()
+    compare({"a": task, "b": task}, rounds=7, clock=clock)
+    pairs = [*zip(seen[-14::2], seen[-13::2], strict=True)]
+    assert all(one == other for one, other in pairs)  # both candidates of a round at the same one
+    assert len(set(pairs)) > 4
 
 
 def test_each_timing_fills_the_minimum_time():
