@@ -52,8 +52,14 @@ def reason(error: BaseException, notes: Sequence[str] = ()) -> str:
     marked = [line for line in lines if re.match(r"[\w.]*(Error|Exit): ", line)]
     line = useful[0] if useful else (marked or lines or [type(error).__name__])[-1]
     line = re.sub(r"^[\w.]*(Error|Exit): ", "", line)
-    line = re.sub(r"^Check failed: .*? is false: (?=\S)", "", line)
+    line = _without_fields(re.sub(r"^Check failed: .*? is false: (?=\S)", "", line))
     return textwrap.shorten(line, 240, placeholder=" ...").rstrip(". :")
+
+
+def _without_fields(text: str) -> str:
+    """The text with the names of Relax's operators, and numbers, where TVM prints whole objects."""
+    text = re.sub(r'ir\.Op\(span=.*?, name="([\w.]+)".*?support_level=\d+\)', r"\1", text)
+    return re.sub(r"\bT\.int64\((\d+)\)", r"\1", text)
 
 
 def told(
@@ -71,7 +77,8 @@ def told(
     typing = type(error).__name__ == "DiagnosticError"  # its message only refers to the notes
     if message and (message[0].startswith("Traceback") or (notes and typing)):
         message = [reason(error, notes if typing else ())]  # TVM's errors begin with C++ frames
-    text = f"{type(error).__name__}: {message[0][:200]}" if message else type(error).__name__
+    said = [_without_fields(line)[:200] for line in message[:1]]
+    text = ": ".join([type(error).__name__, *said])
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         if frame.f_code is not but and _is_the_learners(frame.f_code, code):

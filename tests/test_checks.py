@@ -111,6 +111,21 @@ def test_an_error_with_frames_of_another_language_is_told_by_its_last_line():
     assert "came out  ValueError: no such name" in text(fails)
 
 
+def test_an_error_of_relax_names_the_operator_and_not_all_its_fields():
+    def fails(n):
+        raise ValueError(
+            'In ir.Op(span=None, ty=ir.Type(span=None), name="relax.add", description="", '
+            'arguments=(ir.ArgumentInfo(name="x1", type_info="Tensor", description="The first."),),'
+            ' attrs_type_key="", num_inputs=2, support_level=10), the first input shape at dim 1 is'
+            " T.int64(3) and the second input shape at dim 1 is T.int64(5)."
+        )
+
+    assert (
+        "came out  ValueError: In relax.add, the first input shape at dim 1 is 3 "
+        "and the second input shape at dim 1 is 5."
+    ) in text(fails)
+
+
 def test_an_answer_of_the_wrong_kind_does_not_escape():
     assert "TypeError: 'int' object is not callable" in text(5)
     assert "SystemExit" in text(lambda n: exit())
