@@ -19,10 +19,14 @@ def program(body: Callable[..., Any], *shapes: Sequence[Any], dtype: str = "floa
     builder = relax.BlockBuilder()
     types = [relax.TensorType(tuple(shape), dtype) for shape in shapes]
     inputs = [relax.Var(f"x{i}", kind) for i, kind in enumerate(types)]
-    with builder.function("main", inputs):
-        with builder.dataflow():
-            result = builder.emit_output(body(builder.emit, *inputs))
-        builder.emit_func_output(result)
+    try:
+        with builder.function("main", inputs):
+            with builder.dataflow():
+                result = builder.emit_output(body(builder.emit, *inputs))
+            builder.emit_func_output(result)
+    except BaseException:
+        builder._end_block()  # or its end is told on standard error, below the caller's traceback
+        raise
     return builder.get()
 
 
