@@ -106,10 +106,15 @@ class Installer:
             command = [self.uv, "pip", "install", "--python", str(self.python)]
             self._run(command + options)
             return
-        command = [sys.executable, "-m", "pip", "--python", str(self.python), "install"]
-        if str(self.python) == sys.executable or self.python.with_name("pip").exists():
-            command = [str(self.python), "-m", "pip", "install"]
-        self._run([*command, "--no-compile", "--progress-bar", "off", *options])
+        self._run([*self._pip(), "install", "--no-compile", "--progress-bar", "off", *options])
+
+    def _pip(self) -> list[str]:
+        """The environment's own pip or, where it was made without one, as uv does, another's."""
+        here = can_import("pip")
+        if self.python.with_name("pip").exists() or (here and str(self.python) == sys.executable):
+            return [str(self.python), "-m", "pip"]
+        base = Path(sys.base_prefix) / "bin" / "python{}.{}".format(*sys.version_info)
+        return [sys.executable if here else str(base), "-m", "pip", "--python", str(self.python)]
 
     def npm(self, npm: str, folder: Path) -> None:
         """Install what the ``package-lock.json`` in ``folder`` pins, by hash; no script is run."""
@@ -181,7 +186,13 @@ def explain(output: str, code: int) -> str:
             r"ConnectTimeout|error sending request|Failed to fetch|ProxyError|NewConnectionError|"
             r"Max retries exceeded|Could not connect|No route to host|Connection aborted",
             "The package index cannot be reached: check the network (or the proxy, HTTPS_PROXY) "
-            "and run make again, or install from a wheelhouse: make lab WHEELHOUSE=folder.",
+            "and run make again, or install from a wheelhouse: add WHEELHOUSE=folder to the "
+            "command.",
+        ),
+        (
+            r"No module named '?pip\b",
+            "Installing needs pip or uv, and neither is here: install one of them (Debian, Ubuntu: "
+            "apt install python3-pip) and run make again.",
         ),
         (
             r"No matching distribution|no wheels? with a matching|has no wheels|not a supported "
@@ -288,6 +299,8 @@ def install_builds(uv: str | None) -> None:
     _relay(installer)
     _into(installer, "models.lock", DEPS / "models")
     _make_helpers_importable(installer.python)
+    _remove(DEPS / "cache")
+    _remove(DEPS / "tmp")
     print("The Relay build and the models are in place.")
 
 
@@ -313,17 +326,21 @@ def install_hub(uv: str | None) -> None:
     proxy, stamp = DEPS / "hub", VENV / "hub.lock"
     if stamp.exists() and stamp.read_text() == wanted:
         return
+    if os.environ.get("WHEELHOUSE"):
+        raise WorkbookError(
+            "JupyterHub is installed over a network only, since no wheelhouse has its proxy: run "
+            "make hub without WHEELHOUSE."
+        )
     npm = shutil.which("npm")
     if npm is None:
         raise WorkbookError(
             "JupyterHub's proxy needs Node.js 18 or newer with npm, and there is none: install it "
             "(Debian, Ubuntu: apt install nodejs npm) and run make hub again."
         )
-    name = locks[0].relative_to(ROOT).as_posix()
-    installer = Installer(uv, wheels=asked_wheelhouse([name]))
+    installer = Installer(uv)
     (DEPS / "tmp").mkdir(parents=True, exist_ok=True)
     print("Installing JupyterHub.", flush=True)
-    installer.locked(name)
+    installer.locked(locks[0].relative_to(ROOT).as_posix())
     _remove(proxy)
     proxy.mkdir()
     for file in ("package.json", "package-lock.json"):

@@ -151,6 +151,7 @@ def test_another_system_gets_one_sentence(tmp_path):
         ("dns error: failed to lookup address information", "cannot be reached"),
         ("Failed to establish a new connection: [Errno 101] Network is unreachable", "reached"),
         ("ERROR: No matching distribution found for numpy==1.26.4", "does not have a package"),
+        ("/usr/bin/python3.11: No module named pip", "needs pip or uv"),
         ("something else", "install.log"),
     ],
 )
@@ -270,6 +271,18 @@ def test_what_drives_a_browser_is_installed_once(install, folder, monkeypatch):
     assert installed == ["browser.lock"] * 2
 
 
+def test_the_builds_alone_leave_nothing_but_themselves(install, folder, monkeypatch):
+    def locked(installer, lock, target):
+        for path in (target, folder / ".deps" / "cache" / "pip"):
+            path.mkdir(parents=True, exist_ok=True)
+
+    monkeypatch.setattr(install.Installer, "locked", locked)
+    monkeypatch.setattr(install, "lacks_openmp", lambda: False)
+    monkeypatch.setattr(install, "_make_helpers_importable", lambda python: None)
+    install.install_builds(None)
+    assert {path.name for path in (folder / ".deps").iterdir()} == {"relay", "models"}
+
+
 def test_a_hub_is_installed_once_and_needs_npm(install, folder, monkeypatch, capsys):
     installed = []
     monkeypatch.setattr(install.Installer, "locked", lambda _, lock: installed.append(lock))
@@ -290,6 +303,10 @@ def test_a_hub_is_installed_once_and_needs_npm(install, folder, monkeypatch, cap
     (hub / "package-lock.json").write_text("another")
     assert install.main() == 0
     assert len(installed) == 4
+    (hub / "package-lock.json").write_text("a third")
+    monkeypatch.setenv("WHEELHOUSE", str(folder))
+    assert install.main() == 1
+    assert "without WHEELHOUSE" in capsys.readouterr().err
 
 
 def test_a_library_is_renamed_in_place(install):

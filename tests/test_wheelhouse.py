@@ -187,6 +187,26 @@ def test_an_installation_asks_nothing_but_the_wheelhouse(full, root, tmp_path, m
         installer.locked("models.lock", tmp_path / "out")
 
 
+def test_an_environment_without_pip_is_installed_into(full, root, tmp_path, pip):
+    """What uv makes has no pip; later, where there is no uv, it gets what a tool asks for."""
+    made = tmp_path / "environment"
+    base = Path(sys.base_prefix) / "bin" / f"python{HERE}"
+    subprocess.run([str(base), "-m", "venv", "--without-pip", str(made)], check=True)
+    code = (
+        "import sys; sys.path.insert(0, sys.argv.pop(1)); import install; from pathlib import Path;"
+        "root, place, wheels = map(Path, sys.argv[1:]); install.ROOT, install.DEPS = root, place;"
+        "installer = install.Installer(None, Path(sys.executable), wheels, scratch=place);"
+        "installer.locked('relay.lock'); installer.locked('models.lock', place / 'out')"
+    )
+    (tmp_path / "tmp").mkdir()
+    python = str(made / "bin" / "python")
+    paths = map(str, (ROOT / "setup", root, tmp_path, full))
+    done = subprocess.run([python, "-c", code, *paths], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    subprocess.run([python, "-c", "import small1"], check=True)
+    assert (tmp_path / "out" / "small2.py").is_file()
+
+
 def test_the_command_line_says_where_to(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["wheelhouse", ""])
     with pytest.raises(WorkbookError, match="OUT="):
