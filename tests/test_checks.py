@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import programs
+from helpers.errors import WorkbookError
 from helpers.grading import checks
 
 TWICE = [
@@ -49,7 +50,7 @@ def test_a_blank_answer_is_not_attempted(answer):
 
 def test_the_first_failing_case_is_told():
     assert text(lambda n: abs(2 * n)) == (
-        "Question q2: 1 of 3 public checks passed; the first that did not:\n"
+        "Question q2: the first 1 of 3 public checks passed, the next did not:\n"
         "  tried     twice(-1)\n"
         "  expected  -2\n"
         "  came out  2"
@@ -69,7 +70,97 @@ def test_a_forgotten_return_is_named():
 
 
 def test_a_value_still_missing_beside_another():
-    assert "still None: bytes" in text({"kernels": 3, "bytes": None})
+    assert text({"kernels": 3, "bytes": None}) == "Question q2: still None: bytes"
+
+
+def test_only_checks_that_were_tried_are_counted():
+    def told(answer, *cases):
+        return text(answer, cases).splitlines()[0]
+
+    right, wrong = ("f(1)", lambda f: f(1), 2), ("f(1) again", lambda f: f(1), 3)
+    double = lambda n: 2 * n  # noqa: E731
+    assert told(double, wrong) == "Question q2: its check did not pass:"
+    assert told(double, wrong, right) == "Question q2: the first of 2 public checks did not pass:"
+    assert told(double, right, right, wrong, right) == (
+        "Question q2: the first 2 of 4 public checks passed, the next did not:"
+    )
+
+
+# --- an earlier question that is still blank -----------------------------------------------------
+
+
+def earlier():
+    raise NotImplementedError("your code here")
+
+
+def later():
+    return 2 * earlier()
+
+
+def inside():
+    return max(earlier() for _ in range(2))
+
+
+NEEDS = [("later()", lambda f: f(), 2)]
+WITH_ANOTHER = [("f alone", lambda f: f(1), 2), ("f and earlier", lambda f: f(1) + earlier(), 3)]
+
+
+@pytest.mark.parametrize("answer", [later, inside])
+def test_an_answer_that_calls_a_blank_one_names_it(answer, capsys, monkeypatch):
+    monkeypatch.setattr(checks, "_asked", {})
+    sentence = "your answer calls earlier, which is not written yet."
+    assert text(answer, NEEDS) == f"Question q2: {sentence}"
+    checks.question("q1", earlier, NEEDS)
+    checks.question("q3", answer, NEEDS)
+    assert capsys.readouterr().out == (
+        "Question q1: not attempted\n"
+        "Question q3: your answer calls earlier (question 1), which is not written yet.\n"
+    )
+
+
+def test_a_check_that_calls_a_blank_answer_names_it(monkeypatch):
+    monkeypatch.setattr(checks, "_asked", {"earlier": "q1"})
+    assert text(lambda n: 2 * n, WITH_ANOTHER) == (
+        "Question q2: the first 1 of 2 public checks passed. "
+        "Then its check calls earlier (question 1), which is not written yet."
+    )
+    assert "its check calls earlier" in text({"own": 5}, [("own", lambda _: earlier(), 5)])
+
+
+def test_a_blank_answer_is_not_attempted_though_its_check_calls_another_one_first():
+    cases = [("f after earlier", lambda f: f(earlier()), 2)]
+    assert text(blank, cases) == "Question q2: not attempted"
+    assert "its check calls earlier" in text(lambda n: n, cases)
+
+
+def test_an_error_of_the_same_kind_that_is_no_blank_is_told():
+    def careful(n):
+        return unfinished(-n)
+
+    assert "NotImplementedError: negative numbers" in text(careful)
+
+
+def test_under_nbgrader_what_is_missing_is_no_pass(monkeypatch):
+    monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
+    with pytest.raises(AssertionError, match="your answer calls earlier"):
+        checks.question("q3", later, NEEDS)
+
+
+# --- an interrupt --------------------------------------------------------------------------------
+
+
+def test_an_interrupted_check_is_a_sentence_with_the_learners_own_line():
+    def endless(n):
+        while n:
+            raise KeyboardInterrupt
+
+    line = endless.__code__.co_firstlineno + 2
+    with pytest.raises(WorkbookError) as raised:
+        text(endless)
+    assert str(raised.value) == (
+        f"Question q2: the check was interrupted (line {line} of your cell: "
+        "`raise KeyboardInterrupt`). Does a loop there never end?"
+    )
 
 
 class Printed:
@@ -164,7 +255,7 @@ class Text(str):
 
 @pytest.mark.parametrize("value", [Hostile(), Refuses()])
 def test_an_object_with_its_own_idea_of_equality_does_not_pass(value):
-    assert "0 of 3" in text(lambda n: value)
+    assert "the first of 3 public checks did not pass:" in text(lambda n: value)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +339,7 @@ def test_a_counterexample_is_shown_in_full(relay):
     found = programs.Counterexample(program, "It returned NoneType, not a module.")
     cases = [("all is well", lambda f: None, None), ("200 random programs", lambda f: found, None)]
     assert str(checks.judge("q3", abs, cases)) == (
-        "Question q3: 1 of 2 public checks passed; the first that did not:\n"
+        "Question q3: the first 1 of 2 public checks passed, the next did not:\n"
         "  tried     200 random programs\n"
         "  It breaks this program:\n"
         "    fn (%x: Tensor[(2), float32]) -> Tensor[(2), float32] {\n"

@@ -20,18 +20,22 @@ The checks are public: passing them means these cases are right, not that the an
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
 import os
 import re
 import reprlib
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
+from helpers.errors import WorkbookError
 from helpers.programs import Counterexample
 from helpers.tvm_errors import told
 
@@ -43,28 +47,40 @@ Case = (
 )
 
 _LONGEST = 200  # characters of a value that are shown
+_NOT_WRITTEN = "your code here"  # what the blank answers of a lab raise NotImplementedError with
+_asked: dict[str, str] = {}  # the name of a function that was checked -> the question it answers
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The verdict on one question; ``str()`` of it is what the learner reads."""
+    """The verdict on one question; ``str()`` of it is what the learner reads.
+
+    ``passed`` counts the checks before the first that fails: those behind it are not tried.
+    ``missing`` says what must be written first, before more of the answer can be tried.
+    """
 
     question: str
     total: int
     passed: int = 0
     attempted: bool = True
     failure: str = ""
+    missing: str = ""
 
     def __str__(self) -> str:
+        return f"Question {self.question}: {self._said()}"
+
+    def _said(self) -> str:
         if not self.attempted:
-            return f"Question {self.question}: not attempted"
+            return "not attempted"
+        passed = f"the first {self.passed} of {self.total} public checks passed"
+        if self.missing:
+            return f"{passed}. Then {self.missing}" if self.passed else self.missing
         if not self.failure:
-            counted = f"{self.passed} of {self.total}"
-            return f"Question {self.question}: public checks passed ({counted})"
-        return (
-            f"Question {self.question}: {self.passed} of {self.total} public checks passed; "
-            f"the first that did not:\n{self.failure}"
-        )
+            return f"public checks passed ({self.passed} of {self.total})"
+        if not self.passed:
+            first = f"the first of {self.total} public checks" if self.total > 1 else "its check"
+            return f"{first} did not pass:\n{self.failure}"
+        return f"{passed}, the next did not:\n{self.failure}"
 
 
 def question(
@@ -75,9 +91,11 @@ def question(
     Under nbgrader a verdict other than *passed* also raises ``AssertionError``: to nbgrader a cell
     that raises nothing is worth all its points.
     """
+    _asked.update({function.__name__: name for function in _functions(answer)})
     outcome = judge(name, answer, cases, rtol=rtol, atol=atol)
     print(outcome)
-    if os.environ.get("NBGRADER_EXECUTION") and (outcome.failure or not outcome.attempted):
+    wrong = outcome.failure or outcome.missing or not outcome.attempted
+    if os.environ.get("NBGRADER_EXECUTION") and wrong:
         raise AssertionError(str(outcome).splitlines()[0])
 
 
@@ -87,10 +105,11 @@ def judge(
     """Try the cases in order and stop at the first that fails.
 
     ``answer`` is a value, a function, or a mapping of several values by name. It counts as not
-    attempted when it is ``None`` (a mapping: all of its values), or when the first case meets the
-    ``raise NotImplementedError`` of the blank lab. Floats and arrays agree within
-    ``atol + rtol * |expected|``, all else when equal and of the same kind. No exception of the
-    learner's code leaves this function: it becomes one line with its type, message and place.
+    attempted when it is ``None`` (a mapping: all of its values), or when the first case meets its
+    ``raise NotImplementedError`` of the blank lab; that of another question is what is missing.
+    Floats and arrays agree within ``atol + rtol * |expected|``, all else when equal and of the same
+    kind. No exception of the learner's code leaves this function: it becomes one line with its
+    type, message and place. Raises :class:`WorkbookError`, which says where, for an interrupt.
     """
     if answer is None or (
         isinstance(answer, Mapping) and answer and all(v is None for v in answer.values())
@@ -99,17 +118,23 @@ def judge(
     if isinstance(answer, Mapping):
         missing = [key for key, value in answer.items() if value is None]
         if missing:
-            still = f"  still None: {', '.join(map(str, missing))}"
-            return Outcome(name, len(cases), failure=still)
+            still = f"still None: {', '.join(map(str, missing))}"
+            return Outcome(name, len(cases), missing=still)
     for passed, (tried, run, expected, *slips) in enumerate(cases):
+        codes = getattr(answer, "__code__", None), getattr(run, "__code__", None)
         try:
             got = run(answer)
+        except KeyboardInterrupt as error:
+            where = told(error, *codes).removeprefix("KeyboardInterrupt").strip()
+            hint = f" {where}. Does a loop there never end?" if where else "."
+            raise WorkbookError(f"Question {name}: the check was interrupted{hint}") from None
         except (Exception, SystemExit) as error:
-            if passed == 0 and type(error) is NotImplementedError:
+            other = _not_written(error, answer)
+            if other:
+                return Outcome(name, len(cases), passed, missing=other)
+            if other is not None and passed == 0:
                 return Outcome(name, len(cases), attempted=False)
-            came_out = told(
-                error, getattr(answer, "__code__", None), getattr(run, "__code__", None)
-            )
+            came_out = told(error, *codes)
         else:
             if agrees(got, expected, rtol=rtol, atol=atol):
                 continue
@@ -128,6 +153,45 @@ def judge(
         failure = f"  tried     {tried}\n  expected  {shown(expected)}\n  came out  {came_out}"
         return Outcome(name, len(cases), passed, failure=failure)
     return Outcome(name, len(cases), len(cases))
+
+
+def _functions(answer: Any) -> list[Any]:
+    """The functions that an answer is, or consists of."""
+    parts = answer.values() if isinstance(answer, Mapping) else [answer]
+    return [
+        part for part in map(inspect.unwrap, filter(callable, parts)) if inspect.isfunction(part)
+    ]
+
+
+def _not_written(error: BaseException, answer: Any) -> str | None:
+    """Which other question's blank answer raised ``error``, in words; ``""`` for this one's.
+
+    ``None`` for any other error. When the answer is blank itself, it does not matter that its check
+    has called another one before.
+    """
+    if type(error) is not NotImplementedError:
+        return None
+    own = [code for function in _functions(answer) for code in _codes(function.__code__)]
+    ran = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if ran[-1] in own or (callable(answer) and not own):  # an object: its code is not known
+        return ""
+    if str(error) != _NOT_WRITTEN:
+        return None
+    called = any(code in own for code in ran)
+    if not called and any(_NOT_WRITTEN in code.co_consts for code in own):
+        return ""
+    name = ran[-1].co_name
+    place = f" (question {_asked[name].removeprefix('q')})" if name in _asked else ""
+    caller = "your answer" if called else "its check"
+    return f"{caller} calls {name}{place}, which is not written yet."
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """The code of a function and of those defined in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
 
 
 def agrees(got: Any, expected: Any, *, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
