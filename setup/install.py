@@ -36,7 +36,7 @@ STAMP = DEPS / "installed.json"
 LOG = DEPS / "install.log"
 LOCKS = wheelhouse.LOCKS
 NEEDED_BYTES = 3_000_000_000
-"""1.3 GB installed, and room for the downloads until they are in place."""
+"""1.5 GB installed, and room for the downloads until they are in place."""
 
 
 class Installer:

@@ -7,7 +7,9 @@ PATH) by uv, for each Python in WORKBOOK_TEST_PYTHONS (paths with ":" between th
 
 import hashlib
 import importlib.util
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -214,6 +216,36 @@ def test_the_command_line_says_where_to(monkeypatch):
 
 
 # --- the real one, by name ------------------------------------------------------------------------
+
+
+def test_the_figures_that_are_stated_are_its_own():
+    """Those of docs/offline.md, and what ``make preflight`` says there is to fetch."""
+    filled = os.environ.get("WORKBOOK_TEST_WHEELHOUSE")
+    if not filled:
+        pytest.skip("WORKBOOK_TEST_WHEELHOUSE names a filled wheelhouse")
+    folder = wheelhouse.find(filled)
+    index = json.loads((folder / wheelhouse.INDEX).read_text())
+    rows = []
+    for locks in (wheelhouse.LOCKS, index["locks"]):
+        wheels = {
+            name
+            for lock in locks
+            for some in index["locks"][lock]["wheels"].values()
+            for name in some
+        }
+        size = sum(index["wheels"][name]["size"] for name in wheels)
+        each = [wheelhouse.check(folder, locks, python) for python in wheelhouse.PYTHONS]
+        low, high = min(each) / 1e6, max(each) / 1e6
+        rows.append(f"| {len(wheels)} | {size / 1e6:.0f} | {low:.0f} to {high:.0f} MB |")
+        if locks == wheelhouse.LOCKS:
+            text = (ROOT / "setup" / "preflight.py").read_text()
+            assert int(re.search(r"^DOWNLOAD = ([\d_]+)$", text, re.M)[1]) == pytest.approx(
+                max(each), rel=0.02
+            )
+    stated = (ROOT / "docs" / "offline.md").read_text()
+    assert rows[0] in stated
+    if len(index["locks"]) > len(wheelhouse.LOCKS):
+        assert rows[1] in stated
 
 
 @pytest.mark.parametrize("installer", ["pip", "uv"])
