@@ -105,6 +105,8 @@ def read_page(page: Page) -> NotebookNode:
         _check_metadata(notebook)
         _expand_grading(notebook, graded=page.kind != "lesson")
         _name_cells(notebook, page.name)
+        if page.kind == "lesson":
+            _fold_results(notebook)
         if page.kind == "lab":
             notebook = _without_answers(notebook)
         nbformat.validate(notebook)
@@ -215,6 +217,23 @@ def _name_cells(notebook: NotebookNode, page_name: str) -> None:
         cell.id = name
         if found:
             section = found[-1]
+
+
+def _fold_results(notebook: NotebookNode) -> None:
+    """Fold the stored outputs that a learner is to predict.
+
+    JupyterLab shows a folded output when its cell is run; a page that is only read shows all of
+    them. Folded are the cells from a prediction to the end of its section, and each cell with the
+    table of what was predicted. An explorer has its own place for a guess and stays open.
+    """
+    asked = False
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            asked = asked and not any(headings(cell.source))
+        elif re.search(r"quiz\.predict\(|^yours = ", cell.source, re.M):
+            asked = True
+        elif (asked or "guess." in cell.source) and "explorer(" not in cell.source:
+            cell.metadata["jupyter"] = {"outputs_hidden": True}
 
 
 # --- the lab without answers -----------------------------------------------------------------
