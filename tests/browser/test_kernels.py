@@ -21,6 +21,18 @@ def test_a_restart_in_the_middle_and_on_from_there(window):
     assert [cell.execution_count for cell in ran] == list(range(1, len(ran) + 1))
 
 
+def test_what_is_to_be_predicted_is_in_sight_when_its_cell_has_run(window, pictures):
+    notebook = window.open("notebooks/00_start_here.ipynb")
+    notebook.show_whole()
+    folded = [cell.id for cell in notebook.source.cells if "jupyter" in cell.metadata]
+    seen = [notebook.cell(name).locator(".jp-OutputArea-output").first for name in folded]
+    assert folded
+    assert not any(output.is_visible() for output in seen)
+    notebook.picture(pictures / "folded.png")
+    notebook.run_all()
+    assert all(output.is_visible() for output in seen)
+
+
 def test_two_notebooks_with_two_tvms_side_by_side(window, server):
     for kind in ("relay", "relax"):
         ask = [
