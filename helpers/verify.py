@@ -13,7 +13,9 @@ import argparse
 import ast
 import builtins
 import difflib
+import re
 import subprocess
+from itertools import takewhile
 from pathlib import Path
 
 import nbformat
@@ -60,22 +62,26 @@ def verdicts(path: Path, *, cell_timeout: int = CELL_TIMEOUT) -> dict[str, str]:
             break
         left_out.update([trouble])
     attempt = attempts.examine(notebook)
+    cells = {cell.id: cell for cell in notebook.cells}
     found = {}
     for question in attempt.answers:
         check = f"{question}-check"
         reason = left_out.get(question) or left_out.get(check)
+        if not reason and (error := _stopped(cells[question])):
+            reason = f"its answer cell {error}"
         if reason:
             found[question] = f"Question {question}: {reason}"
         elif question in attempt.verdicts:
             found[question] = attempt.verdicts[question].rstrip()
-        elif check in {cell.id for cell in notebook.cells}:
-            found[question] = f"Question {question}: its check stopped: {_error(notebook, check)}"
+        elif check in cells:
+            error = _stopped(cells[check]) or "printed no verdict"
+            found[question] = f"Question {question}: its check {error}"
         else:
             found[question] = f"Question {question}: its check is missing; a grader has its own"
+        found[question] += _why_undefined(notebook, found[question])
         if check in attempt.changed:
             found[question] += "\n  (this check is not as it was given out; a grader has its own)"
-        answer = next((cell.source for cell in notebook.cells if cell.id == question), "")
-        if attempt.answers[question] and _computes_values(answer):
+        if attempt.answers[question] and _computes_values(cells[question].source):
             found[question] += (
                 "\n  (write values, not code: a grader runs this cell where others are drawn)"
             )
@@ -122,12 +128,35 @@ def _run(
     return None
 
 
-def _error(notebook: nbformat.NotebookNode, name: str) -> str:
-    cell = next(cell for cell in notebook.cells if cell.id == name)
-    for output in cell.outputs:
+def _stopped(cell: nbformat.NotebookNode) -> str:
+    """The error that ended a cell, with its line; ``""`` for a cell that ran to its end."""
+    for output in cell.get("outputs", []):
         if output.output_type == "error":
-            return f"{output.ename}: {output.evalue}"[:200]
-    return "it printed no verdict"
+            said = re.sub(r" \(\d+\.py, line \d+\)$", "", output.evalue)
+            said = f"{output.ename}: {said}"[:200]
+            trace = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(output.traceback))
+            if not (place := re.search(r"^ *Cell In\[\d+\], line (\d+)", trace, re.M)):
+                return f"stopped: {said}"
+            lines = cell.source.splitlines()
+            dropped = sum(1 for _ in takewhile(lambda line: not line.strip(), lines))
+            number = int(place[1]) + dropped  # IPython drops the empty lines at the top
+            source = lines[number - 1].strip() if number <= len(lines) else ""
+            return f"stopped in line {number} (`{source}`): {said}"
+    return ""
+
+
+def _why_undefined(notebook: nbformat.NotebookNode, verdict: str) -> str:
+    """A line on the cell that should have defined the name that a verdict misses, if it stopped."""
+    missed = re.search(r"NameError: name '(\w+)' is not defined", verdict)
+    if not missed:
+        return ""
+    defines = re.compile(rf"^((def|class) {missed[1]}\b|{missed[1]} *=)", re.M)
+    for cell in filter(lambda cell: defines.search(cell.source), notebook.cells):
+        if error := _stopped(cell):
+            graded = cell.metadata.get("nbgrader", {}).get("solution")
+            which = f"answer cell of {cell.id}" if graded else "cell"
+            return f"\n  (the {which} that defines {missed[1]} {error})"
+    return ""
 
 
 def report(path: Path, found: dict[str, str]) -> str:

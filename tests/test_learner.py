@@ -141,9 +141,44 @@ def test_each_question_has_its_own_verdict(tmp_path):
     assert "its check did not pass" in found["q4"]
     assert found["q5"] == "Question q5: public checks passed (1 of 1)"
     assert found["q6"] == "Question q6: not attempted"
-    assert found["q7"] == ("Question q7: its check stopped: NameError: name 'f7' is not defined")
+    assert found["q7"] == (
+        "Question q7: its answer cell stopped in line 1 (`1 / 0`): "
+        "ZeroDivisionError: division by zero"
+    )
     assert nbformat.read(path, 4) == notebook, "the learner's file is not written"
     assert "passed for 2 of 7 questions" in verify.report(path, found)
+
+
+def test_the_error_of_an_answer_cell_is_told_and_not_what_it_leads_to(tmp_path):
+    notebook = given_out(
+        ("\n\ndef f1():\n    return 'one", "lambda f: f()"),
+        ("def f2(): return f1()", "lambda f: f()"),
+        ("def f3():\n    return 1\nf3[0]", "lambda f: f()"),
+        ("f4 = 1", "lambda v: v + f1()"),
+    )
+    before = "length = len(f1())"
+    notebook.cells.insert(6, new_code_cell(before, id="between"))
+    notebook.cells[-1].source = f"print(length)\n{notebook.cells[-1].source}"
+    path = tmp_path / "99_trial.ipynb"
+    path.write_text(as_text(notebook))
+    found = verify.verdicts(path)
+    error = "SyntaxError: unterminated string literal (detected at line 2)"
+    assert found["q1"] == (
+        f"Question q1: its answer cell stopped in line 4 (`return 'one`): {error}"
+    )
+    assert found["q2"].endswith(
+        "  (the answer cell of q1 that defines f1 stopped in line 4 (`return 'one`): " + error + ")"
+    )
+    assert found["q3"].startswith(
+        "Question q3: its answer cell stopped in line 3 (`f3[0]`): TypeError: "
+    )
+    assert found["q4"] == (
+        "Question q4: its check stopped in line 1 (`print(length)`): "
+        "NameError: name 'length' is not defined\n"
+        "  (the cell that defines length stopped in line 1 (`length = len(f1())`): "
+        "NameError: name 'f1' is not defined)"
+    )
+    assert "passed for 0 of 4" in verify.report(path, found)
 
 
 def test_passing_never_claims_more_than_the_public_checks(tmp_path):
