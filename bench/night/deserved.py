@@ -94,7 +94,7 @@ class Marker:
                 self.execute(source)
             names = hidden.verify.__code__.co_varnames[: hidden.verify.__code__.co_argcount]
             lab = {"lab": SimpleNamespace(**self.space)} if "lab" in names else {}
-            return str(not hidden.verify(encoding.with_relay(got), **inputs, **lab))
+            return str(not hidden.verify(encoding.with_programs(got), **inputs, **lab))
 
         if (question, index) not in self.correct:
             right = {q: self.right[q] for q in upto}

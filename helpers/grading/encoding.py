@@ -9,10 +9,11 @@ Everything else is an object with one key, its kind:
 ``float``  ``"nan"``, ``"inf"`` or ``"-inf"``
 ``array``  ``[dtype, shape, base64 of the bytes in C order]``
 ``relay``  the text of ``tvm.ir.save_json``
+``relax``  a listing of :mod:`helpers.grading.relax_listing`
 ========== ==========================================================
 
-:func:`decode` takes nothing else. A Relay value stays text (:class:`RelayText`) until a process
-without a learner's code turns it into Relay again.
+:func:`loads` takes nothing else. A program stays text (:class:`RelayText`) or a listing
+(:class:`RelaxListing`) until a process without a learner's code makes a program of it again.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from helpers.grading import relax_listing
 
 LONGEST = 8_000_000
 """Characters of an encoded value. A larger one is not a value."""
@@ -92,6 +95,39 @@ class RelayText:
         return 0
 
 
+@dataclass(frozen=True)
+class RelaxListing:
+    """A Relax function as :func:`helpers.grading.relax_listing.listed` writes it.
+
+    Two are equal when they are the same program, whatever the names of its variables. Comparing
+    needs a process that has chosen the TVM with Relax.
+    """
+
+    tree: Any
+
+    def expression(self) -> Any:
+        """The Relax module. Raises :class:`NotAValueError` when the listing stands for none."""
+        try:
+            return relax_listing.rebuilt(self.tree)
+        except relax_listing.ListingError as error:
+            raise NotAValueError("not the listing of a Relax program") from error
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RelaxListing):
+            return NotImplemented
+        return self._without_names() == other._without_names()
+
+    def _without_names(self) -> str:
+        tree = relax_listing.listed(self.expression())
+        return dumps({**tree, "inputs": [kind for _, *kind in tree["inputs"]]})
+
+    def __hash__(self) -> int:  # equal programs may differ in the names of their inputs
+        return 0
+
+
+Program = RelayText | RelaxListing
+
+
 def dumps(value: Any) -> str:
     """One line of ASCII for a value. Raises :class:`NotAValueError` for what is none."""
     text = json.dumps(_encoded(value, 0), allow_nan=False, separators=(",", ":"))
@@ -115,20 +151,20 @@ def loads(text: str) -> Any:
     return _decoded(tree, 0)
 
 
-def holds_relay(value: Any) -> bool:
-    """Whether a decoded value is or contains a Relay program."""
+def holds_program(value: Any) -> bool:
+    """Whether a decoded value is or contains a program of Relay or Relax."""
     if isinstance(value, Mapping):
-        return any(map(holds_relay, (*value.keys(), *value.values())))
-    return any(map(holds_relay, value)) if isinstance(value, list) else isinstance(value, RelayText)
+        return any(map(holds_program, (*value.keys(), *value.values())))
+    return any(map(holds_program, value)) if isinstance(value, list) else isinstance(value, Program)
 
 
-def with_relay(value: Any) -> Any:
-    """A decoded value with each :class:`RelayText` replaced by the Relay object it stands for."""
+def with_programs(value: Any) -> Any:
+    """A decoded value in which the objects of TVM stand for texts and listings of programs."""
     if isinstance(value, dict):
-        return {key: with_relay(item) for key, item in value.items()}
+        return {key: with_programs(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [with_relay(item) for item in value]
-    return value.expression() if isinstance(value, RelayText) else value
+        return [with_programs(item) for item in value]
+    return value.expression() if isinstance(value, Program) else value
 
 
 def _encoded(value: Any, depth: int) -> Any:
@@ -155,10 +191,17 @@ def _encoded(value: Any, depth: int) -> Any:
         return {"array": [value.dtype.name, list(value.shape), data]}
     if isinstance(value, RelayText):
         return {"relay": value.text}
+    if isinstance(value, RelaxListing):
+        return {"relax": _encoded(value.tree, depth + 1)}
     if _is_relay(value):
         import tvm
 
         return {"relay": tvm.ir.save_json(value)}
+    if _is_relax(value):
+        try:
+            return {"relax": _encoded(relax_listing.listed(value), depth + 1)}
+        except relax_listing.ListingError as error:
+            raise NotAValueError(str(error)) from error
     raise NotAValueError(f"a value of type {type(value).__name__} cannot be graded")
 
 
@@ -168,7 +211,16 @@ def _is_relay(value: Any) -> bool:
         return False
     import tvm
 
-    return isinstance(value, (tvm.ir.RelayExpr, tvm.IRModule))
+    return hasattr(tvm.ir, "RelayExpr") and isinstance(value, (tvm.ir.RelayExpr, tvm.IRModule))
+
+
+def _is_relax(value: Any) -> bool:
+    """Whether a value is a function or a module of the TVM without Relay."""
+    if not type(value).__module__.startswith("tvm."):
+        return False
+    import tvm
+
+    return not hasattr(tvm.ir, "RelayExpr") and isinstance(value, (tvm.ir.BaseFunc, tvm.IRModule))
 
 
 def _refuse(constant: str) -> Any:
@@ -193,6 +245,8 @@ def _decoded(tree: Any, depth: int) -> Any:
         return float(content)
     if kind == "relay" and isinstance(content, str):
         return RelayText(content)
+    if kind == "relax":
+        return RelaxListing(_decoded(content, depth + 1))
     if kind == "array" and isinstance(content, list) and len(content) == 3:
         return _array(*content)
     if kind == "dict" and isinstance(content, list):
@@ -216,7 +270,7 @@ def _hashable(key: Any) -> Any:
     """A key as Python's dictionaries take it: a list, here as everywhere, stands for a tuple."""
     if isinstance(key, list):
         return tuple(map(_hashable, key))
-    if isinstance(key, (dict, np.ndarray, RelayText)):
+    if isinstance(key, (dict, np.ndarray, Program)):
         raise NotAValueError("a key of a dictionary is a number, a text or a tuple of them")
     return key
 

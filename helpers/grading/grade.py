@@ -21,6 +21,7 @@ _LONGEST_DETAIL = 300
 _KNOWN_ERRORS = {name for name, thing in vars(builtins).items() if isinstance(thing, type)} | {
     "WorkbookError",
     "TVMError",
+    "InternalError",
     "DiagnosticError",
     "LinAlgError",
     "AxisError",

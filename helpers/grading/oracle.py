@@ -142,19 +142,19 @@ _SAY_LITTLE = ("NameError", "NotImplementedError", "RecursionError", "SyntaxErro
 
 
 def needs_judge(hidden: Hidden, expected: str) -> bool:
-    """Whether a value is compared in a sandbox: it is Relay, or has a check of its own."""
-    return hidden.verify is not None or encoding.holds_relay(encoding.loads(expected))
+    """Whether a value is compared in a sandbox: it is a program, or has a check of its own."""
+    return hidden.verify is not None or encoding.holds_program(encoding.loads(expected))
 
 
 def same(text: str, other: str, hidden: Hidden | None = None) -> bool:
-    """Whether two texts stand for values that agree, Relay programs only when written alike."""
+    """Whether two texts stand for values that agree, programs only when written alike."""
     if text == other:
         return True
     try:
         value, expected = encoding.loads(text), encoding.loads(other)
     except encoding.NotAValueError:
         return False
-    if encoding.holds_relay(value) or encoding.holds_relay(expected):
+    if encoding.holds_program(value) or encoding.holds_program(expected):
         return False
     tolerance = {"rtol": hidden.rtol, "atol": hidden.atol} if hidden else {}
     return checks.agrees(value, expected, **tolerance)

@@ -396,7 +396,7 @@ def _judge(judge: dict[str, Any], inputs: dict[str, Any], space: dict[str, Any])
     if "lab" in hidden.verify.__code__.co_varnames[: hidden.verify.__code__.co_argcount]:
         inputs = {**inputs, "lab": SimpleNamespace(**space)}
     try:
-        return str(hidden.verify(encoding.with_relay(value), **inputs))
+        return str(hidden.verify(encoding.with_programs(value), **inputs))
     except Exception:  # the value is of no kind that the check expects
         return "what came out is not what the statement asks for"
 
