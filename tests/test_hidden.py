@@ -11,8 +11,9 @@ import signal
 from types import SimpleNamespace
 
 import pytest
-from test_labs import BANKS, LABS, OTHERS, WRONG, Lab
+from test_labs import BANKS, HERE, LABS, OTHERS, WRONG, Lab, suite
 
+from helpers import use_tvm
 from helpers.grading import checks, encoding
 from helpers.grading.hidden import mutated
 
@@ -56,7 +57,7 @@ class HiddenLab(Lab):
         names = check.verify.__code__.co_varnames[: check.verify.__code__.co_argcount]
         lab = {"lab": SimpleNamespace(**self.space)} if "lab" in names else {}
         try:
-            return check.verify(encoding.with_relay(value), **inputs, **lab)
+            return check.verify(encoding.with_programs(value), **inputs, **lab)
         except Exception as error:
             return f"{type(error).__name__} while verifying: {error}"
 
@@ -84,7 +85,8 @@ class HiddenSuite:
     number: str
 
     @pytest.fixture(scope="class")
-    def lab(self, request, relay):
+    def lab(self, request):
+        use_tvm(HERE, quiet=True)
         return HiddenLab(request.cls.number)
 
     @pytest.fixture(scope="class")
@@ -164,6 +166,6 @@ class HiddenSuite:
 
 
 for _number in HIDDEN:
-    globals()[f"TestHidden{_number}"] = type(
-        f"TestHidden{_number}", (HiddenSuite,), {"number": _number}
+    globals()[f"TestHidden{_number}"] = suite(
+        f"TestHidden{_number}", _number, HiddenSuite, __name__
     )

@@ -1,5 +1,7 @@
 """The labs: right answers pass, blanks are not attempted, and every public case can fail.
 
+A process works with one TVM: a lab that uses Relax is tried in a process of its own.
+
 Each lab's solution is executed once, cell by cell. At a question the wrong answers below take the
 place of the right one, and the check's cases are tried on each of them one by one, until each
 answer is refused and each case has refused one. A case that no wrong answer fails would be no check
@@ -8,17 +10,28 @@ at all. The wrong answers of a lab are in its `checks.py`.
 
 import contextlib
 import io
+import os
 import re
 import runpy
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from helpers import use_tvm
 from helpers.grading import checks
 from helpers.grading.hidden import mutated
 from helpers.kernels import ROOT
 from tools.pages import find_pages, read_page
 
 LABS = {path.parent.name[:2]: path.parent for path in sorted(ROOT.glob("solutions/*/lab.md"))}
+TVM = {
+    number: "relax" if 'use_tvm("relax")' in (folder / "lab.md").read_text() else "relay"
+    for number, folder in LABS.items()
+}
+HERE = os.environ.get("TVM_OF_LABS", "relay")  # what this process works with
+SECONDS_ELSEWHERE = 300  # for a lab in a process of its own
 BANKS = {number: runpy.run_path(str(folder / "checks.py")) for number, folder in LABS.items()}
 WRONG = {(lab, q): answers for lab, bank in BANKS.items() for q, answers in bank["WRONG"].items()}
 OTHERS = {(lab, q): answer for lab, bank in BANKS.items() for q, answer in bank["OTHERS"].items()}
@@ -121,7 +134,8 @@ class LabSuite:
     number: str
 
     @pytest.fixture(scope="class")
-    def lab(self, request, relay):
+    def lab(self, request):
+        use_tvm(HERE, quiet=True)
         return Lab(request.cls.number)
 
     def test_right_answers_pass(self, lab):
@@ -172,5 +186,43 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize(("question", "what"), wrong)
 
 
+class Elsewhere:
+    """A suite for a lab whose TVM is not the one of this process."""
+
+    number: str
+
+    def test_in_a_process_with_its_tvm(self):
+        module = Path(sys.modules[type(self).__module__].__file__)
+        command = [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+            *("-o", f"faulthandler_timeout={SECONDS_ELSEWHERE - 20}"),
+            f"{module}::{type(self).__name__}",
+        ]
+        try:
+            done = subprocess.run(
+                command,
+                env={**os.environ, "TVM_OF_LABS": TVM[self.number]},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=SECONDS_ELSEWHERE,
+                text=True,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as stopped:
+            said = (stopped.stdout or b"").decode(errors="replace")
+            pytest.fail(
+                f"{type(self).__name__} has not ended in {SECONDS_ELSEWHERE} s: does an answer in "
+                f"checks.py loop for ever? Where it was:\n{said}",
+                pytrace=False,
+            )
+        assert done.returncode == 0, done.stdout
+
+
+def suite(name, number, kind, module):
+    """The class of tests for a lab."""
+    bases = (kind if TVM[number] == HERE else Elsewhere,)
+    return type(name, bases, {"number": number, "__module__": module})
+
+
 for _number in LABS:
-    globals()[f"TestLab{_number}"] = type(f"TestLab{_number}", (LabSuite,), {"number": _number})
+    globals()[f"TestLab{_number}"] = suite(f"TestLab{_number}", _number, LabSuite, __name__)
