@@ -101,10 +101,10 @@ format: setup ## format and lint the sources
 bench: setup ## the benchmarks behind the figures in bench/README.md
 	@for script in bench/*.py; do $(PY) -m "bench.$$(basename "$$script" .py)"; done
 
-update-check: setup ## which packages have newer versions, and what speaks against each
+update-check: setup ## which packages have newer versions, and what to do about each (minutes)
 	@$(PY) -m tools.update_check
 
-lock: ## resolve the .in files again into their locks (needs uv)
+lock: ## resolve the .in files again into their locks (needs uv): make lock [UPGRADE=package]
 	@for name in requirements browser book setup/hub/hub; do
-		uv pip compile --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header --quiet -o $$name.lock $$name.in
+		uv pip compile --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header --quiet $(if $(UPGRADE),--upgrade-package "$(UPGRADE)") -o $$name.lock $$name.in
 	done

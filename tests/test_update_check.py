@@ -30,6 +30,8 @@ else:
             print("The conflict is caused by:\\n    The user requested " + pin)
             print("    " + answers["conflicts"][pin] + "\\n\\nTo fix this you could try to:")
             sys.exit("ERROR: ResolutionImpossible")
+    if answers["conflicts"] == "offline":
+        sys.exit("WARNING: Retrying after connection broken\\nERROR: No matching distribution")
 """
 
 
@@ -68,9 +70,9 @@ def test_each_newer_version_is_told_with_what_speaks_against_it(index, workbook)
     conflict = "kept 1.0 depends on free<2.1"
     pip = index({"newest": newest, "conflicts": {"free==2.1": conflict}})
     assert found(pip, workbook) == {
-        "free": ("2.1", f"does not resolve: {conflict}"),
-        "kept": ("3.0", "resolves; newer ones are too new"),
-        "model": ("1.10", "installed without dependencies"),
+        "free": ("2.1", "stays: kept 1.0 needs free<2.1"),
+        "kept": ("3.0", "stays: newer ones are too new"),
+        "model": ("1.10", "may be taken: write it and its checksum into models.lock"),
     }
     asked = (workbook / "asked").read_text().splitlines()
     assert "kept==3.0 free==2.0" in asked  # each with all others as they are locked
@@ -78,9 +80,12 @@ def test_each_newer_version_is_told_with_what_speaks_against_it(index, workbook)
 
 
 def test_updates_that_go_together_are_asked_for_once(index, workbook):
-    (workbook / "requirements.in").write_text("free\nkept\n")
+    (workbook / "requirements.in").write_text("free\nkept==1.0\n")
     pip = index({"newest": {"free": "3", "kept": "3", "model": "1.9"}, "conflicts": {}})
-    assert found(pip, workbook) == {"free": ("3", "resolves"), "kept": ("3", "resolves")}
+    assert found(pip, workbook) == {
+        "free": ("3", "may be taken: make lock UPGRADE=free"),
+        "kept": ("3", "may be taken: write it into requirements.in, then make lock"),
+    }
     assert (workbook / "asked").read_text() == "free==3 kept==3\n"
 
 
@@ -88,15 +93,39 @@ def test_nothing_behind_and_a_name_without_an_answer(index, workbook, capsys):
     update_check.main(
         index({"newest": {"free": "2.0", "kept": "1.0", "model": "1.9"}, "conflicts": {}}), workbook
     )
-    assert capsys.readouterr().out.startswith("Every package is the newest one.")
+    assert "\n3 of the 3 packages are the newest ones" in capsys.readouterr().out
     update_check.main(index({"newest": {"free": "2.0", "kept": "1.0"}, "conflicts": {}}), workbook)
-    assert "model    1.9     -       not on this index" in capsys.readouterr().out
+    assert "model    1.9     -       gone from this index" in capsys.readouterr().out
 
 
-def test_offline_is_a_sentence(index, workbook):
+def test_of_a_conflict_that_is_told_which_explains_it():
+    """As pip told them, of the real packages."""
+    told = """
+    The user requested ml-dtypes==0.6.0
+    apache-tvm 0.27.0.post1 depends on numpy
+    The user requested numpy==1.26.4
+    scipy 1.17.1 depends on numpy<2.7 and >=1.26.4
+    ml-dtypes 0.6.0 depends on numpy>=2.0.0"""
+    wanted = {"ml-dtypes": "0.6.0", "apache-tvm": "0.27.0.post1", "numpy": "1.26.4"}
+    assert update_check._causes(told, wanted) == "ml-dtypes 0.6.0 needs numpy>=2.0.0"
+    told = "    a 1 depends on sphinx~=7.0\n    b 2 depends on sphinx>=8.2"
+    assert update_check._causes(told, {"a": "1", "b": "2"}) == (
+        "a 1 needs sphinx~=7.0; b 2 needs sphinx>=8.2"
+    )
+
+
+@pytest.mark.parametrize("answers", ["offline", {"newest": {"free": "3"}, "conflicts": "offline"}])
+def test_offline_is_a_sentence(index, workbook, answers):
+    """From the start, or later: then nothing is told as a conflict that is none."""
     with pytest.raises(WorkbookError, match="does not answer") as caught:
-        update_check.check(index("offline"), workbook)
+        update_check.check(index(answers), workbook)
     assert "\n" not in str(caught.value)
+
+
+def test_every_lock_is_looked_at():
+    locks = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("*.lock")}
+    looked = {file.replace(".in", ".lock") for file in (*update_check.GROUPS, *update_check.ALONE)}
+    assert locks <= looked
 
 
 @pytest.mark.parametrize("file", [*update_check.GROUPS, *update_check.ALONE])

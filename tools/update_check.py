@@ -1,9 +1,9 @@
-"""Which packages have newer versions, and what speaks against each: ``make update-check``.
+"""Which packages have newer versions, and what to do about each: ``make update-check``.
 
 For every package that a ``.in`` file or one of the small locks names, pip is asked for the newest
 version on the index that it is configured for. Each newer one is resolved together with the other
 packages as they are locked; nothing is installed. Why a package is kept back although it resolves
-stands behind it in the ``.in`` file or above it in the lock, as a comment.
+stands behind its line, as a comment.
 """
 
 from __future__ import annotations
@@ -24,26 +24,44 @@ from packaging.version import Version
 from helpers.errors import WorkbookError, exit_with_sentence
 from helpers.kernels import ROOT
 
-# What is resolved together. The browser's packages are installed on top of the workbook's.
+# What is resolved together. Those of browser and hub are installed on top of the workbook's.
 GROUPS = {
     "requirements.in": ("requirements",),
     "browser.in": ("browser", "requirements"),
     "book.in": ("book",),
-    "setup/hub/hub.in": ("setup/hub/hub",),
+    "setup/hub/hub.in": ("setup/hub/hub", "requirements"),
 }
 # Installed without dependencies, so there is nothing to resolve.
-ALONE = ("relay.lock", "models.lock", "openmp.lock")
+ALONE = ("relay.lock", "models.lock", "openmp.lock", "slides.lock")
 _OFFLINE = re.compile(r"connection|timed out|resolve host|name resolution|proxy", re.I)
+_NO_ANSWER = (
+    "The package index does not answer, so nothing can be compared: run make update-check where "
+    "pip reaches an index."
+)
 
 
 @dataclass(frozen=True)
 class Pin:
-    """A package that the workbook asks for by name, as it is locked for this Python."""
+    """A package that the workbook asks for by name, as it is locked for this Python.
+
+    ``held``: its ``file`` says which versions may be taken.
+    """
 
     name: str
     version: str
     file: str
+    held: bool = False
     reason: str = ""
+
+    def advice(self, conflict: str | None) -> str:
+        """What to do where there is a newer one."""
+        if self.reason or conflict:
+            return f"stays: {'; '.join(filter(None, (self.reason, conflict)))}"
+        if self.file in ALONE:
+            return f"may be taken: write it and its checksum into {self.file}"
+        if self.held:
+            return f"may be taken: write it into {self.file}, then make lock"
+        return f"may be taken: make lock UPGRADE={self.name}"
 
 
 def pins(file: str, root: Path = ROOT) -> list[Pin]:
@@ -59,7 +77,8 @@ def pins(file: str, root: Path = ROOT) -> list[Pin]:
         requirement = Requirement(text)
         name = canonicalize_name(requirement.name)
         if name in locked and (requirement.marker is None or requirement.marker.evaluate()):
-            found.append(Pin(name, locked[name], file, reason.strip()))
+            held = bool(requirement.specifier)
+            found.append(Pin(name, locked[name], file, held, reason.strip()))
     return found
 
 
@@ -92,14 +111,14 @@ class Index:
             if found := re.search(r"^\S+ \((\S+)\)$", done.stdout, re.M):
                 return found[1]
             if _OFFLINE.search(done.stderr):
-                raise WorkbookError(
-                    "The package index does not answer, so nothing can be compared: run make "
-                    "update-check where pip reaches an index."
-                )
+                raise WorkbookError(_NO_ANSWER)
         return None
 
-    def conflicts(self, wanted: Iterable[tuple[str, str]]) -> str | None:
-        """Why these names and versions cannot be installed together; ``None`` when they can."""
+    def conflicts(self, wanted: Sequence[tuple[str, str]]) -> str | None:
+        """Why these names and versions cannot be installed together; ``None`` when they can.
+
+        Raises :class:`WorkbookError` when the index does not answer.
+        """
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
             file.write("".join(f"{name}=={version}\n" for name, version in wanted))
             file.flush()
@@ -108,15 +127,33 @@ class Index:
         if done.returncode == 0:
             return None
         _, _, told = done.stdout.partition("The conflict is caused by:\n")
-        lines = [line.strip() for line in told.partition("\n\n")[0].splitlines()]
-        errors = re.findall(r"^ERROR: (.*)$", done.stderr, re.M) or ["pip fails"]
-        return "; ".join(line for line in lines if " depends on " in line) or errors[0]
+        if causes := _causes(told.partition("\n\n")[0], dict(wanted)):
+            return causes
+        if _OFFLINE.search(done.stderr):
+            raise WorkbookError(_NO_ANSWER)
+        return (re.findall(r"^ERROR: (.*)$", done.stderr, re.M) or ["pip fails"])[0]
 
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [*self.pip, *arguments, "--disable-pip-version-check", "--no-input"]
         return subprocess.run(
             [*command, "--retries", "1"], capture_output=True, text=True, check=False
         )
+
+
+def _causes(told: str, wanted: dict[str, str]) -> str:
+    """Who needs what, of the dependencies that pip names as the cause of a conflict.
+
+    One that the ``wanted`` versions do not satisfy explains it alone; pip names the others, too.
+    """
+    needs = re.findall(r"^ *(\S+ \S+) depends on (.*)$", told, re.M)
+    read = [(who, Requirement(what.replace(" and ", ","))) for who, what in needs]
+    unmet = [
+        (who, need)
+        for who, need in read
+        if (version := wanted.get(canonicalize_name(need.name)))
+        and not need.specifier.contains(version, prereleases=True)
+    ]
+    return "; ".join(f"{who} needs {need.name}{need.specifier}" for who, need in unmet or read)
 
 
 def _find_pip() -> list[str]:
@@ -132,11 +169,14 @@ def _find_pip() -> list[str]:
     raise WorkbookError("There is no pip here, and the index is asked through it: install pip.")
 
 
+def asked(root: Path = ROOT) -> list[Pin]:
+    """Every package that is asked for by name."""
+    return [pin for file in (*GROUPS, *ALONE) if (root / file).exists() for pin in pins(file, root)]
+
+
 def check(index: Index, root: Path = ROOT) -> list[tuple[Pin, str, str]]:
-    """Each package that is not the newest: the pin, the newest version, what speaks against it."""
-    groups = {file: pins(file, root) for file in GROUPS if (root / file).exists()}
-    alone = [pin for file in ALONE if (root / file).exists() for pin in pins(file, root)]
-    every = [*(pin for group in groups.values() for pin in group), *alone]
+    """Each package that is not the newest: the pin, the newest version, what to do about it."""
+    every = asked(root)
     with ThreadPoolExecutor(4) as pool:
         newest = dict(zip(every, pool.map(lambda pin: index.newest(pin.name), every), strict=True))
     behind = {
@@ -144,24 +184,21 @@ def check(index: Index, root: Path = ROOT) -> list[tuple[Pin, str, str]]:
         for pin, version in newest.items()
         if version is not None and Version(version) > Version(pin.version)
     }
-    found = [
-        (pin, "", "not on this index, for this Python") for pin in every if newest[pin] is None
-    ]
-    for file, group in groups.items():
+    gone = "gone from this index: see whether make clean lab still finds it"
+    found = [(pin, "", gone) for pin in every if newest[pin] is None]
+    for file in dict.fromkeys(pin.file for pin in every if pin.file in GROUPS):
         whole = [p for part in GROUPS[file] for p in pins(f"{part}.in", root)]
-        mine = {pin: behind[pin] for pin in group if pin in behind}
+        mine = {pin: version for pin, version in behind.items() if pin.file == file}
         # Most often all that nothing speaks against go together: one question instead of many.
         free = {pin: version for pin, version in mine.items() if not pin.reason}
         together = bool(free) and index.conflicts(_updated(whole, free)) is None
         for pin, version in mine.items():
             fits = together and pin in free
             conflict = None if fits else index.conflicts(_updated(whole, {pin: version}))
-            says = f"does not resolve: {conflict}" if conflict else "resolves"
-            found.append((pin, version, "; ".join(filter(None, (says, pin.reason)))))
-    for pin in alone:
-        if pin in behind:
-            says = "installed without dependencies"
-            found.append((pin, behind[pin], "; ".join(filter(None, (says, pin.reason)))))
+            found.append((pin, version, pin.advice(conflict)))
+    found += [
+        (pin, version, pin.advice(None)) for pin, version in behind.items() if pin.file in ALONE
+    ]
     return found
 
 
@@ -186,13 +223,18 @@ def report(found: Sequence[tuple[Pin, str, str]]) -> str:
 
 def main(index: Index | None = None, root: Path = ROOT) -> None:
     """Entry of the command line."""
-    found = check(index or Index(), root)
+    index = index or Index()
+    every = len(asked(root))
+    print(f"Asking for {every} packages, and what goes together: some minutes.\n", flush=True)
+    found = check(index, root)
+    if found:
+        print(f"{report(found)}\n")
     here = ".".join(map(str, sys.version_info[:2]))
-    print(report(found) if found else "Every package is the newest one.")
-    print(
-        f"\nAsked for Python {here}. To take an update: change the .in file or the small lock, "
-        "make lock, make test."
-    )
+    print(f"{every - len(found)} of the {every} packages are the newest ones for Python {here}.")
+    if any("may be taken" in said for _, _, said in found):
+        print("After each one that is taken: make test.")
+    if any("stays" in said for _, _, said in found):
+        print("What stays needs nothing, as long as the reason behind it holds.")
 
 
 if __name__ == "__main__":
