@@ -28,6 +28,9 @@ def test_what_is_to_be_predicted_is_in_sight_when_its_cell_has_run(window, pictu
     seen = [notebook.cell(name).locator(".jp-OutputArea-output").first for name in folded]
     assert folded
     assert not any(output.is_visible() for output in seen)
+    first_lines = notebook.panel.locator(".jp-OutputPlaceholder .jp-PlaceholderText")
+    sizes = first_lines.evaluate_all("all => all.map(line => getComputedStyle(line).fontSize)")
+    assert sizes == ["0px"] * len(folded)
     notebook.picture(pictures / "folded.png")
     notebook.run_all()
     assert all(output.is_visible() for output in seen)
