@@ -1,7 +1,8 @@
 """A small course and a class of submissions to it, each with the points that it deserves.
 
-The course is built by the same code as the labs. It has two labs: ``91_bytes``, which needs no
-TVM, and ``92_relay``, whose answer is a Relay function.
+The course is built by the same code as the labs. It has three labs: ``91_bytes``, which needs no
+TVM, ``92_relay``, whose answer is a Relay function, and ``93_relax``, whose answer is a Relax
+module.
 """
 
 from __future__ import annotations
@@ -238,7 +239,85 @@ WRONG = {"q1": {"the first call is missing": {"range(length)": "range(length - 1
 OTHERS = {}
 '''
 
-LABS = {"91_bytes": (BYTES_LAB, BYTES_CHECKS), "92_relay": (RELAY_LAB, RELAY_CHECKS)}
+RELAX_LAB = '''
+# Lab 93 · Relax
+
+```{code-cell}
+from helpers import use_tvm
+
+use_tvm("relax")
+```
+
+```{code-cell}
+import tvm
+from tvm import relax
+
+from helpers.grading import checks
+from helpers.relax_ir import program
+
+op = relax.op
+```
+
+```{code-cell}
+:tags: [solution]
+
+def chain(shape, length):
+    """Some calls of exp, one on the other."""
+    ### BEGIN SOLUTION
+    def body(emit, x):
+        for _ in range(length - 1):
+            x = emit(op.exp(x))
+        return op.exp(x)
+
+    return program(body, shape)
+    ### END SOLUTION
+```
+
+```{code-cell}
+:tags: [check]
+:points: 3
+
+checks.question("q1", chain, [("its inputs", lambda f: len(f((1,), 2)["main"].params), 1)])
+```
+'''
+
+RELAX_CHECKS = '''
+"""Checks of the small lab with Relax."""
+
+from helpers.grading.hidden import Hidden
+
+
+def is_chain(value, length):
+    """Any module of that many operators."""
+    from helpers.relax_ir import operators
+
+    return "" if operators(value) == length else "it has another number of calls"
+
+
+HIDDEN = {
+    "q1": [
+        Hidden(
+            "chains of several lengths",
+            probe="[chain(tuple(shape), length) for shape, length in cases]",
+            draw=lambda random: {"cases": [[[1, 8], 1], [[2], int(random.integers(3, 9))]]},
+        ),
+        Hidden(
+            "a chain of two",
+            probe="chain((4,), length)",
+            draw=lambda random: {"length": 2},
+            verify=is_chain,
+        ),
+    ]
+}
+WRONG = {"q1": {"the first call is missing": {"length - 1": "length - 2"}}}
+OTHERS = {}
+'''
+
+LABS = {
+    "91_bytes": (BYTES_LAB, BYTES_CHECKS),
+    "92_relay": (RELAY_LAB, RELAY_CHECKS),
+    "93_relax": (RELAX_LAB, RELAX_CHECKS),
+}
 RIGHT = {
     "q1": "def twice(n):\n    return n + n",
     "q2": "def count_bytes(shape, dtype):\n    size = WIDTH[dtype]\n"
@@ -974,6 +1053,53 @@ RELAY = {
     "garbage": (
         "from helpers.grading.encoding import RelayText\n"
         'chain = lambda shape, length: RelayText(\'{"root": 99, "nodes": [{}]}\')',
+        0,
+    ),
+}
+
+_CHAIN_OF_RELAX = """
+def chain(shape, length):
+    builder = relax.BlockBuilder()
+    x = y = relax.Var({name}, relax.TensorType(shape, "float32"))
+    with builder.function("main", [x]):
+        for _ in range({times}):
+            y = builder.emit(op.exp(y))
+        builder.emit_func_output(builder.emit(y))
+    return builder.get()
+"""
+_PACKED = """
+def chain(shape, length):
+    from tvm_ffi import register_global_func
+
+    register_global_func("its.own", lambda x: x, override=True)
+    kind = relax.TensorType(shape, "float32")
+    call = lambda emit, x: op.call_pure_packed("its.own", x, ty_args=kind)
+    return program(call, shape)
+"""
+_LISTED = (
+    "from helpers.grading.encoding import RelaxListing\n"
+    "chain = lambda shape, length: RelaxListing({})"
+)
+
+# Answers to lab 93, and their points.
+RELAX = {
+    "right": (_CHAIN_OF_RELAX.format(name="'x0'", times="length"), 3),
+    "other-names": (_CHAIN_OF_RELAX.format(name="'data'", times="length"), 3),
+    "one-less": (_CHAIN_OF_RELAX.format(name="'x'", times="length - 1"), 0),
+    "always-two": (_CHAIN_OF_RELAX.format(name="'x'", times="2"), 1.5),
+    "no-relax": ("chain = lambda shape, length: 'def main(x): ...'", 0),
+    "another-object": ("chain = lambda shape, length: tvm.target.Target('llvm')", 0),
+    "a-function-of-its-own": (_PACKED, 0),
+    "forged": (
+        _LISTED.format(
+            '{"inputs": [["x", [4], "float32"]], "result": ["var", 1],'
+            ' "lines": [["call", "relax.call_pure_packed", [["var", 0]], {}]]}'
+        ),
+        0,
+    ),
+    "garbage": (_LISTED.format("[1, 2]"), 0),
+    "ends-its-process": (
+        "chain = lambda shape, length: tvm.ir.save_json(program(lambda emit, x: op.exp(x), shape))",
         0,
     ),
 }

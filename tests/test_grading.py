@@ -332,7 +332,7 @@ def hand_in(folder, lab, student, data):
     path.write_bytes(data)
 
 
-def relay_notebook(blank, answer):
+def one_answer(blank, answer):
     notebook = json.loads(blank)
     next(cell for cell in notebook["cells"] if cell["id"] == "q1")["source"] = answer
     return json.dumps(notebook).encode()
@@ -357,9 +357,10 @@ def graded(course, tmp_path_factory):
         right = cases.Case("right").data(blank)
         for name in cases.NAMES:
             hand_in(folder, "91_bytes", name, right)
-        for name, (answer, _) in cases.RELAY.items():
-            data = relay_notebook(blank_of(course, "92_relay"), answer)
-            hand_in(folder, "92_relay", f"relay-{name}", data)
+        for lab, answers in (("92_relay", cases.RELAY), ("93_relax", cases.RELAX)):
+            for name, (answer, _) in answers.items():
+                data = one_answer(blank_of(course, lab), answer)
+                hand_in(folder, lab, f"{lab[3:]}-{name}", data)
         (folder / "link").mkdir()
         (folder / "link" / "91_bytes.ipynb").symlink_to(
             course / "solutions" / "91_bytes" / "91_bytes.ipynb"
@@ -409,6 +410,12 @@ def test_a_wall_of_the_sandbox_stands(graded, name):
 @pytest.mark.parametrize("name", cases.RELAY)
 def test_a_relay_answer_is_rebuilt_without_its_code(graded, name):
     assert points(result(graded, f"relay-{name}", "92_relay")) == {"q1": cases.RELAY[name][1]}
+
+
+@needs_sandbox
+@pytest.mark.parametrize("name", cases.RELAX)
+def test_a_relax_answer_is_rebuilt_of_operators_alone(graded, name):
+    assert points(result(graded, f"relax-{name}", "93_relax")) == {"q1": cases.RELAX[name][1]}
 
 
 @needs_sandbox
