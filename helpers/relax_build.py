@@ -71,6 +71,8 @@ def compile(
     if passes is not None:
         listed = passes if isinstance(passes, (list, tuple)) else [passes]
         module = tvm.transform.Sequential(list(listed))(module)
+        if isinstance(model, tvm.IRModule):  # BindParams leaves fewer inputs
+            names = [str(parameter.name) for parameter in module["main"].params]
     types = _types(module, names)
     chosen_pipeline = relax.get_default_pipeline(resolved) if pipeline is None else pipeline
     mode = "bytecode" if executor == "vm" else "compiled"

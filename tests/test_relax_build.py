@@ -75,6 +75,19 @@ def test_a_relax_module_with_a_length_known_only_at_run_time():
     assert printed == "float32[?, 2]\ndone\n"
 
 
+def test_a_pass_may_leave_fewer_inputs():
+    printed = relax("""
+        from tvm import relax
+        from helpers.relax_ir import program
+
+        module = program(lambda emit, x, w: relax.op.multiply(x, w), (3,), (3,))
+        bound = relax.transform.BindParams("main", {"x1": np.full(3, 2, "float32")})
+        made = build.compile(module, passes=bound)
+        print(list(made.input_types), made.run(x0=np.ones(3, "float32"))[0].tolist())
+    """)
+    assert printed == "['x0'] [2.0, 2.0, 2.0]\n"
+
+
 def test_shapes_that_an_exporter_left_open_are_folded_first():
     printed = relax("""
         model = zoo.load("file_type")
