@@ -22,7 +22,7 @@ from pathlib import Path
 import grading_cases as cases
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -53,7 +53,7 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(
-            st.sampled_from(["dict", "array", "relay", "float", "x"]), inner, max_size=2
+            st.sampled_from(["dict", "array", "relay", "relax", "float", "x"]), inner, max_size=2
         )
     ),
     max_leaves=10,
@@ -94,14 +94,30 @@ def test_any_bytes_are_a_value_or_refused(data):
         encoding.loads(data.decode("latin-1"))
 
 
+@settings(deadline=None)  # TVM is imported for the first program
 @given(JSON)
-def test_any_json_is_a_value_or_refused(tree):
-    try:
+@example({"relay": ""})
+@example({"relax": []})
+def test_any_json_is_a_value_or_refused(relay, tree):
+    with contextlib.suppress(encoding.NotAValueError):
         value = encoding.loads(json.dumps(tree))
-    except encoding.NotAValueError:
-        return
-    again = encoding.loads(encoding.dumps(value))
-    assert equal(again, value)
+        again = encoding.loads(encoding.dumps(value))
+        assert equal(again, value)
+
+
+def test_a_program_is_rebuilt_by_its_own_tvm_only(relay):
+    """Neither in a process with the other TVM, nor by whichever TVM is imported first."""
+    with pytest.raises(encoding.NotAValueError, match="TVM with Relax"):
+        encoding.loads('{"relax": []}').expression()
+    code = """
+import sys
+from helpers.grading import encoding
+try:
+    encoding.loads('{"relay": ""}').expression()
+except encoding.NotAValueError:
+    from tvm import relay
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 @pytest.mark.parametrize(

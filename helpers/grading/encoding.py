@@ -29,7 +29,9 @@ from typing import Any
 
 import numpy as np
 
+from helpers.errors import WorkbookError
 from helpers.grading import relax_listing
+from helpers.tvm_builds import use_tvm
 
 LONGEST = 8_000_000
 """Characters of an encoded value. A larger one is not a value."""
@@ -61,6 +63,14 @@ class NotAValueError(ValueError):
     """What came out cannot be read as a value, or what shall go in cannot be written as one."""
 
 
+def _choose(kind: str) -> None:
+    """The TVM that rebuilds a program: never whichever comes first, nor the other one's."""
+    try:
+        use_tvm(kind, quiet=True)
+    except WorkbookError as error:
+        raise NotAValueError(f"a program for the TVM with {kind.capitalize()}") from error
+
+
 @dataclass(frozen=True)
 class RelayText:
     """A Relay expression, function or module as ``tvm.ir.save_json`` writes it.
@@ -73,6 +83,7 @@ class RelayText:
 
     def expression(self) -> Any:
         """The Relay object. Raises :class:`NotAValueError` when the text holds none."""
+        _choose("relay")
         import tvm
 
         try:
@@ -107,6 +118,7 @@ class RelaxListing:
 
     def expression(self) -> Any:
         """The Relax module. Raises :class:`NotAValueError` when the listing stands for none."""
+        _choose("relax")
         try:
             return relax_listing.rebuilt(self.tree)
         except relax_listing.ListingError as error:
