@@ -198,17 +198,22 @@ def _effects(graph: ir.Graph) -> list[int]:
 
 
 def _acts(value: Any) -> bool:
-    """Whether computing a value has a side effect, as TVM sees it."""
+    """Whether computing a value has a side effect, as TVM sees it.
+
+    TVM takes the creation of a reference for pure, whatever is computed for its first value.
+    """
     from tvm import relay
 
     found = []
 
-    def visit(node: Any) -> None:
-        stateful = isinstance(node, relay.Call) and node.op.get_attr("TOpIsStateful")
-        if stateful or isinstance(node, relay.RefRead | relay.RefWrite):
-            found.append(node)
+    class Visitor(relay.ExprVisitor):
+        def visit(self, expr: Any) -> Any:
+            stateful = isinstance(expr, relay.Call) and expr.op.get_attr("TOpIsStateful")
+            if stateful or isinstance(expr, relay.RefRead | relay.RefWrite):
+                found.append(expr)
+            return None if isinstance(expr, relay.RefCreate) else super().visit(expr)
 
-    relay.analysis.post_order_visit(value, visit)
+    Visitor().visit(value)
     return bool(found)
 
 

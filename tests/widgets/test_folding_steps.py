@@ -75,6 +75,16 @@ def test_what_is_live_is_what_dead_code_elimination_leaves(data):
         assert {visit.vertex for visit in walk.visits} == walk.kept
 
 
+def test_a_reference_that_nobody_reads_takes_a_stateful_operator_with_it(relay):
+    """For TVM making a reference is pure, whatever is computed for its first value."""
+    x = relay.var("x", shape=(2,))
+    for value, left in ((relay.RefCreate(relay.nn.dropout(x)), 1), (relay.nn.dropout(x), 2)):
+        function = relay.Function([x], relay.Let(relay.var("v"), value, relay.negative(x)))
+        after = passes.run(function, "DeadCodeElimination")
+        assert liveness(function).operators == operators(after)
+        assert operators(after).total() == left
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_live_is_what_a_path_to_a_root_starts_from(data):
