@@ -99,9 +99,14 @@ def test_any_bytes_are_a_value_or_refused(data):
 @example({"relay": ""})
 @example({"relax": []})
 def test_any_json_is_a_value_or_refused(relay, tree):
-    with contextlib.suppress(encoding.NotAValueError):
+    try:
         value = encoding.loads(json.dumps(tree))
-        again = encoding.loads(encoding.dumps(value))
+    except encoding.NotAValueError:
+        return
+    text = encoding.dumps(value)
+    again = encoding.loads(text)
+    assert encoding.dumps(again) == text
+    with contextlib.suppress(encoding.NotAValueError):  # the text of no program has no equal
         assert equal(again, value)
 
 

@@ -375,7 +375,7 @@ def test_the_whole_check_names_page_and_defect(built, capsys):
     assert check_notebooks(["--static"], built) == 1
     said = capsys.readouterr().out.splitlines()
     assert said == [
-        "01_tiny: There are 8 cells: a lesson has 20 to 36.",
+        "01_tiny: There are 8 cells: a lesson has 20 to 35.",
         "01_tiny: Only 3 of 4 outputs are compared strictly, not 85%.",
         "nbval compares 7 of 8 outputs strictly.",
     ]
@@ -463,11 +463,11 @@ def test_an_unrun_cell_is_found():
     assert "unrun" in " ".join(found(notebook))
 
 
-def test_a_lesson_has_twenty_to_thirty_six_cells():
-    assert "20 to 36" in " ".join(found(stored(["1"] * 18), kind="lesson"))
+def test_a_lesson_has_twenty_to_thirty_five_cells():
+    assert "20 to 35" in " ".join(found(stored(["1"] * 18), kind="lesson"))
     assert found(stored(["1"] * 19), kind="lesson") == []
-    assert found(stored(["1"] * 35), kind="lesson") == []
-    assert "20 to 36" in " ".join(found(stored(["1"] * 36), kind="lesson"))
+    assert found(stored(["1"] * 34), kind="lesson") == []
+    assert "20 to 35" in " ".join(found(stored(["1"] * 35), kind="lesson"))
 
 
 def test_a_question_counts_as_a_cell_of_one_line():

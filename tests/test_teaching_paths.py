@@ -69,14 +69,12 @@ def test_no_section_is_taught_twice(path):
     assert len(taken) == len(set(taken))
 
 
-def test_a_lesson_that_is_taken_whole_takes_no_more_than_it_states_and_no_less_than_half(path):
-    """Who studies alone reads every line and takes what the page states; a class is led."""
+def test_a_lesson_that_is_taken_whole_takes_the_minutes_that_it_states(path):
     for lesson, source in lesson_steps.lessons().items():
         parts = [part for part in path.parts if part.lesson == lesson]
         every = {step.name for step in teaching_paths.sections(lesson)}
         if {step for part in parts for step in part.steps or every} == every:
-            stated = stated_minutes(source)
-            assert stated / 2 <= sum(part.minutes for part in parts) <= stated, lesson
+            assert sum(part.minutes for part in parts) == stated_minutes(source), lesson
     for part in path.parts:
         if part.lab and part.home:
             (source,) = (ROOT / "solutions").glob(f"{part.lab}_*/lab.md")

@@ -27,7 +27,7 @@ from tools.pages import MARKDOWN, headings
 NOT_COMPARED = ("application/vnd.jupyter.widget-view+json", "image/png", "image/jpeg")
 STRICT_SHARE = 0.85  # of the code cells that have an output
 MEDIAN_LINES, MOST_LINES = 6, 25
-LESSON_CELLS = range(20, 37)
+LESSON_CELLS = range(20, 36)
 ALT_TEXT = 20  # characters: fewer cannot say what a figure shows
 
 _MACHINE = {
